@@ -1,0 +1,1 @@
+"""Past runs on disk."""

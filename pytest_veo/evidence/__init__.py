@@ -1,0 +1,1 @@
+"""Why a leak is a leak: allocations, holders, hints."""

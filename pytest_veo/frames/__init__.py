@@ -1,0 +1,1 @@
+"""Frame series and how steady they are. Pure: values in, values out."""

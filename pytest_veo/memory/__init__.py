@@ -1,0 +1,1 @@
+"""Snapshots, their differences, and what they mean. Pure: values in, values out."""

@@ -1,0 +1,1 @@
+"""Sources of counters, one file each. Probes read; they never decide."""

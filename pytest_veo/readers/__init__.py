@@ -1,0 +1,1 @@
+"""Frame captures of other tools, one format a file."""

@@ -1,0 +1,1 @@
+"""Records as text and pages. Reads records, decides nothing."""

@@ -1,0 +1,1 @@
+"""The environment a run was made in."""
