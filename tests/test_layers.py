@@ -27,6 +27,7 @@ FLOORS: dict[str, int] = {
     "settings": 5,
     "measure": 5,
     "rerun": 5,
+    "session": 6,
     "fixtures": 6,
     "cli": 6,
     "plugin": 7,
