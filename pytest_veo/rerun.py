@@ -21,6 +21,7 @@ from _pytest import runner
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from collections.abc import Iterator
 
     from _pytest.runner import SetupState
@@ -40,59 +41,66 @@ class StandIn:
 class WiderTeardown:
     """Holds back the teardown of wider scopes while an item may be run again.
 
-    In place of `SetupState.teardown_exact` during one item's protocol: tears down
-    the function scope at once and, unless `hold` says the item must be run again,
-    the wider scopes too, inside the same teardown hook as always.
+    Stands in for `SetupState.teardown_exact`: tears down the function scope at once
+    and, unless the item looks guilty, the wider scopes too, inside the same teardown
+    hook as always.
     """
 
-    def __init__(self, item: pytest.Item) -> None:
-        self._item = item
-        self._state: SetupState = item.session._setupstate
+    def __init__(self, session: pytest.Session) -> None:
+        self._state: SetupState = session._setupstate
         self._original = self._state.teardown_exact
-        self._stand_in = StandIn(item)
-        self.pending: list[pytest.Item | None] = []
+        self._state.teardown_exact = self._teardown  # type: ignore[method-assign]
+        self._item: pytest.Item | None = None
+        self._is_guilty: Callable[[pytest.Item], bool] = lambda _: False
+        self._pending: list[pytest.Item | None] = []
         self.tore_down = False
-        """Whether wider scopes have gone: figures fall that are not the item's."""
+        """Whether wider scopes have gone since `watch`: figures fall that are not
+        the item's."""
 
-    @contextlib.contextmanager
-    def held(self, is_suspect: Any) -> Iterator[WiderTeardown]:
-        """While inside, wider scopes outlive a suspect item's teardown."""
+    def watch(
+        self, item: pytest.Item, is_guilty: Callable[[pytest.Item], bool]
+    ) -> None:
+        """Look at this item once its function scope is torn down."""
+        self._item, self._is_guilty = item, is_guilty
+        self.tore_down = False
 
-        def teardown_exact(nextitem: pytest.Item | None) -> None:
-            # Errors of the function scope must not skip the wider ones.
-            try:
-                self._original(self._stand_in)  # type: ignore[arg-type]
-            except BaseException:
-                self._original(nextitem)
-                raise
-            if not self._needs_wider(nextitem):
-                return
-            if is_suspect():
-                self.pending.append(nextitem)
-                return
+    def _teardown(self, nextitem: pytest.Item | None) -> None:
+        item = self._item
+        if item is None or (nextitem is not None and nextitem.parent is item.parent):
+            self._original(nextitem)
+            return
+        # Errors of the function scope must not keep the wider ones up.
+        try:
+            self._original(StandIn(item))  # type: ignore[arg-type]
+        except BaseException:
             self.tore_down = True
             self._original(nextitem)
-
-        self._state.teardown_exact = teardown_exact  # type: ignore[method-assign]
-        try:
-            yield self
-        finally:
-            del self._state.teardown_exact
+            raise
+        if not self._needs_wider(nextitem):
+            return
+        if self._is_guilty(item):
+            self._pending.append(nextitem)
+            return
+        self.tore_down = True
+        self._original(nextitem)
 
     def _needs_wider(self, nextitem: pytest.Item | None) -> bool:
         needed = nextitem.listchain() if nextitem is not None else []
         stack = list(self._state.stack)
         return stack != needed[: len(stack)]
 
+    def leave(self) -> None:
+        """The item is done with; teardown is pytest's own again."""
+        self._item = None
+
     def finish(self) -> pytest.TestReport | None:
         """Do the teardown that was held back; a failed report if it raised."""
-        if not self.pending:
+        item, self._item = self._item, None
+        if not self._pending or item is None:
             return None
-        nextitem = self.pending.pop()
+        nextitem = self._pending.pop()
         self.tore_down = True
-        item = self._item
-        session = item.session
-        if session.shouldfail or session.shouldstop:
+        if item.session.shouldfail or item.session.shouldstop:
             nextitem = None
         capture = item.config.pluginmanager.getplugin("capturemanager")
         capturing: contextlib.AbstractContextManager[Any] = (

@@ -1,6 +1,9 @@
-"""A checked session: probes opened, items measured, verdicts on reports."""
+"""A checked session: probes opened, items measured, verdicts put on reports."""
 
 from __future__ import annotations
+
+import dataclasses
+import datetime
 
 from typing import TYPE_CHECKING
 from typing import Any
@@ -8,13 +11,17 @@ from typing import Any
 import pytest
 
 from pytest_veo import settings as settings_
+from pytest_veo.archive.record import CounterRecord
+from pytest_veo.archive.record import Record
 from pytest_veo.errors import BadSetting
 from pytest_veo.measure import shim
 from pytest_veo.measure.meter import Meter
 from pytest_veo.measure.watch import Measured
 from pytest_veo.measure.watch import Watch
-from pytest_veo.measure.watch import today
+from pytest_veo.probes.catalogue import KNOWN
+from pytest_veo.probes.catalogue import open_probes
 from pytest_veo.report import failure
+from pytest_veo.report.summary import Totals
 from pytest_veo.verdict import Outcome
 
 
@@ -23,97 +30,175 @@ if TYPE_CHECKING:
     from pytest_veo.settings import Settings
 
 
-class LeakFound(pytest.fail.Exception):
-    """What a leaking test fails with."""
+RECORD_ATTRIBUTE = "veo_record"
+"""On the last report of a test: its record as a plain dict."""
 
 
-class VeoSession:
-    """Holds what one pytest session needs to be checked."""
+class CheckedSession:
+    """Runs in every process that runs tests: alone, or as an xdist worker."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self.config = config
         self.settings = settings
+        self.totals = Totals()
+        self.meter = _open_meter(config, settings)
         self.watch: Watch | None = None
-        self.verdicts: list[tuple[str, Any]] = []
+        self._own_budgets: dict[pytest.Item, LeakBudget] = {}
+        self._keeps_all = settings.archive is not None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Open the probes and take the runner's door, once all items are known."""
+        """Check every marker; then take the runner's door."""
         if self.config.option.collectonly:
             return
+        if self.config.option.setupshow or self.config.option.setuponly:
+            return
         try:
-            self._check(session.items)
+            self._check(session)
         except BadSetting as error:
             raise pytest.UsageError(str(error)) from error
-        from pytest_veo.probes.host import HostProbe
-
-        host = HostProbe()
-        host.open()
-        self.watch = Watch(self.config, self.settings, Meter([host], host.troubles))
-        self.watch.budget_of = self.budget_of  # type: ignore[method-assign]
-        self.watch.report = self.report  # type: ignore[method-assign]
+        self.watch = Watch(
+            self.config,
+            self.settings,
+            self.meter,
+            self.totals,
+            budget_of=self.budget_of,
+            judged=self.judged,
+        )
         self.config.pluginmanager.register(self.watch, "veo-watch")
         shim.install(self.config, self.run)
 
-    def _check(self, items: list[pytest.Item]) -> None:
-        date = today()
-        for item in items:
-            settings_.leak_budget(item, self.settings.budget, date)
+    def _check(self, session: pytest.Session) -> None:
+        today = datetime.datetime.now(tz=datetime.UTC).date()
+        base = self.settings.budget
+        hook_budgets = bool(self.config.hook.pytest_veo_budget.get_hookimpls())
+        marked: dict[Any, bool] = {}
+        for item in session.items:
+            is_marked = _is_marked(item, marked)
+            if not is_marked and not hook_budgets:
+                continue
+            budget = base
+            if hook_budgets:
+                budget = (
+                    item.ihook.pytest_veo_budget(
+                        config=self.config, item=item, budget=base
+                    )
+                    or base
+                )
+            budget = settings_.leak_budget(item, budget, today)
             settings_.memory_budgets(item)
+            if budget is not base:
+                self._own_budgets[item] = budget
 
     def budget_of(self, item: pytest.Item) -> LeakBudget:
-        base = self.settings.budget
-        return settings_.leak_budget(item, base, today())
+        """The item's own budget."""
+        return self._own_budgets.get(item, self.settings.budget)
 
     def run(
         self, item: pytest.Item, *, log: bool, nextitem: pytest.Item | None
     ) -> list[pytest.TestReport]:
+        """Run one item, measured; a re-run of ours goes straight to pytest."""
         assert self.watch is not None
-        if self.watch._is_rerunning:
+        if self.watch.is_rerunning:
             return shim.original(item, log=log, nextitem=nextitem)
-        return self.watch.run(item, log=log, nextitem=nextitem).reports
+        return self.watch.run(item, log=log, nextitem=nextitem)
 
-    def report(self, item: pytest.Item, measured: Measured) -> None:
+    def judged(self, item: pytest.Item, measured: Measured) -> None:
+        """Put the verdict on the reports."""
         verdict = measured.verdict
-        if verdict.outcome is not Outcome.CLEAN:
-            self.verdicts.append((item.nodeid, verdict))
         if verdict.outcome.fails:
             measured.reports[1] = failed_report(
                 item, measured.reports[1], failure.text(verdict)
             )
+        if verdict.outcome is Outcome.CLEAN and not self._keeps_all:
+            return
+        record = _record(item, measured, self.config)
+        setattr(measured.reports[-1], RECORD_ATTRIBUTE, record.to_dict())
 
     def pytest_unconfigure(self) -> None:
+        """Give pytest its runner back."""
         shim.uninstall(self.config)
-        if self.watch:
-            self.watch.meter.close()
+        self.meter.close()
 
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        w = terminalreporter
-        w.section("veo")
-        t = self.watch.tally
-        w.write_line(
-            f"judged {t.judged} followed {t.followed} not followed {t.not_followed} tests {t.test_ns / 1e6:.0f} ms confirm {t.confirm_ns / 1e6:.0f} ms credit {self.watch.credit.left_ns / 1e6:.0f}"
+    def outcome(self) -> dict[str, Any]:
+        """What this process tells the controller at its end, as plain values."""
+        layouts = sorted({str(counter) for counter in self.meter.seen})
+        return {
+            "totals": dataclasses.asdict(self.totals),
+            "watched": layouts,
+            "probes": sorted({counter.probe for counter in self.meter.seen}),
+            "troubles": [str(trouble) for trouble in self.meter.troubles],
+        }
+
+
+def _open_meter(config: pytest.Config, settings: Settings) -> Meter:
+    more = [p for found in config.hook.pytest_veo_probes(config=config) for p in found or ()]
+    known = [*KNOWN, *(probe.name for probe in more)]
+    settings_.check_probes(settings.probes, known, "veo_probes")
+    settings_.check_probes(settings.require, known, "veo_require")
+    wanted = settings.probes or tuple(known)
+    return Meter(*open_probes(wanted, more))
+
+
+_NAMES = frozenset({"veo_leak", "veo_memory"})
+
+
+def _is_marked(item: pytest.Item, known: dict[Any, bool]) -> bool:
+    """Whether the item or a parent has a marker of ours; parents are asked once."""
+    if any(mark.name in _NAMES for mark in item.own_markers):
+        return True
+    node: Any = item.parent
+    if node not in known:
+        known[node] = any(
+            mark.name in _NAMES for parent in node.listchain() for mark in parent.own_markers
         )
-        for nodeid, v in self.verdicts:
-            w.write_line(
-                f"{v.outcome.value} {nodeid} runs={v.runs} {v.reason} "
-                + "; ".join(
-                    f"{f.counter} {f.growth:+} {f.per_run:.1f}/run" for f in v.findings
-                )
-            )
+    return known[node]
 
 
 def failed_report(
     item: pytest.Item, passed: pytest.TestReport, text: str
 ) -> pytest.TestReport:
-    """The call's report as a failure with our text; durations and sections stay."""
-
-    def fail() -> None:
-        raise LeakFound(text, pytrace=False)
-
-    call = pytest.CallInfo.from_call(fail, when="call")
+    """The call's report as a failure with our text; times and sections stay."""
+    call = pytest.CallInfo.from_call(lambda: _fail(text), when="call")
     report = pytest.TestReport.from_item_and_call(item, call)
-    kept = {"duration", "start", "stop", "sections", "user_properties"}
-    for name in kept & vars(passed).keys():
-        setattr(report, name, getattr(passed, name))
+    for name, value in vars(passed).items():
+        if name not in ("outcome", "longrepr"):
+            setattr(report, name, value)
     return report
+
+
+def _fail(text: str) -> None:
+    pytest.fail(text, pytrace=False)
+
+
+def _record(item: pytest.Item, measured: Measured, config: pytest.Config) -> Record:
+    first = measured.first
+    rows = ()
+    if first is not None:
+        rows = tuple(
+            CounterRecord(
+                counter=counter.key,
+                device=counter.device,
+                unit=counter.unit.value,
+                before=after - change,
+                after=after,
+                growth=change,
+            )
+            for counter, after, change in zip(
+                first.after.layout, first.after.values, first.growth, strict=True
+            )
+        )
+    worker = getattr(config, "workerinput", {}).get("workerid", "")
+    started = datetime.datetime.fromtimestamp(
+        getattr(measured.reports[0], "start", 0), tz=datetime.UTC
+    )
+    worst = next((r for r in measured.reports if not r.passed), measured.reports[-1])
+    return Record(
+        nodeid=item.nodeid,
+        worker=worker,
+        started_at=started.isoformat(timespec="milliseconds"),
+        duration_ns=measured.duration_ns,
+        test_outcome=worst.outcome,
+        verdict=measured.verdict,
+        counters=rows,
+    )

@@ -9,9 +9,11 @@ from pytest_veo.measure.gate import is_large
 from pytest_veo.memory.leak import Course
 from pytest_veo.memory.leak import deltas
 from pytest_veo.memory.leak import slope
+from pytest_veo.memory.snapshot import HOST
 from pytest_veo.memory.snapshot import Rung
 from pytest_veo.units import Unit
 from pytest_veo.units import format_bytes
+from pytest_veo.verdict import CLEAN
 from pytest_veo.verdict import Finding
 from pytest_veo.verdict import Outcome
 from pytest_veo.verdict import Verdict
@@ -35,7 +37,7 @@ class FirstRun:
 
     before: Glance
     after: Glance
-    growth: tuple[int, ...]
+    growth: Sequence[int]
     """Aligned with `after.layout`; what wider fixtures took is not in it."""
 
     def finding(self, counter: Counter) -> Finding | None:
@@ -53,12 +55,13 @@ class FirstRun:
         return None
 
 
-def rank(counter: Counter) -> tuple[bool, int, bool]:
+def rank(counter: Counter) -> tuple[bool, bool, int, bool]:
     """Sorts the most telling counters first: devices, then handles, then bytes."""
     return (
-        counter.device == "host",
+        counter.device == HOST,
+        not counter.always,
         counter.rung,
-        not (counter.always or counter.unit is Unit.BYTES),
+        counter.unit is not Unit.BYTES,
     )
 
 
@@ -70,7 +73,10 @@ def _grown(first: FirstRun, counters: Sequence[Counter]) -> tuple[Finding, ...]:
 def repeating(first: FirstRun, shown: Confirmed, budget: LeakBudget) -> list[Finding]:
     """Findings for the counters whose growth repeats beyond what is tolerated."""
     found = []
-    for place in sorted(shown.growing(), key=lambda i: rank(shown.layout[i])):
+    places = shown.growing()
+    if places:
+        places += shown.likely()
+    for place in sorted(places, key=lambda i: rank(shown.layout[i])):
         counter, series = shown.layout[place], shown.series[place]
         per_run = slope(series)
         if not budget.judges(counter.key) or per_run <= budget.tolerated(counter.key):
@@ -149,7 +155,7 @@ def retained(
         and is_large(counter, change)
     ]
     if not kept:
-        return Verdict(outcome=Outcome.CLEAN, runs=runs, spent_ns=spent_ns)
+        return CLEAN
     findings = _grown(first, kept)
     limit = budget.retention_limit_bytes
     over = [
@@ -171,4 +177,33 @@ def retained(
         runs=runs,
         reason="it grew once and not again",
         spent_ns=spent_ns,
+    )
+
+
+COLLECTED_BYTES = 1 << 20
+"""Host memory that has to wait for the collector before it is worth a word."""
+
+
+def collectable(raw: FirstRun, settled: FirstRun, budget: LeakBudget) -> Verdict:
+    """The verdict on growth that was gone once the collector had run.
+
+    Args:
+        raw: before anything was collected.
+        settled: after.
+        budget: the test's.
+    """
+    freed = []
+    left = dict(zip(settled.after.layout, settled.growth, strict=True))
+    for counter, change in zip(raw.after.layout, raw.growth, strict=True):
+        gone = change - left.get(counter, change)
+        least = 1 if counter.device != HOST else COLLECTED_BYTES
+        if counter.unit is Unit.BYTES and counter.rung <= Rung.LIVE and gone >= least:
+            freed.append(counter)
+    freed = [counter for counter in freed if budget.judges(counter.key)]
+    if not freed:
+        return CLEAN
+    return Verdict(
+        outcome=Outcome.COLLECTABLE,
+        findings=_grown(raw, freed),
+        reason="a reference cycle held it until the cyclic collector ran",
     )
