@@ -35,6 +35,17 @@ CATALOGUE: Mapping[str, Factory] = MappingProxyType(
         "host": _shipped("pytest_veo.probes.host", "HostProbe"),
         "nvml": _shipped("pytest_veo.probes.nvml", "NvmlProbe"),
         "torch": _shipped("pytest_veo.probes.torch_cuda", "TorchCudaProbe"),
+        "accelerator": _shipped(
+            "pytest_veo.probes.torch_accelerator", "TorchAcceleratorProbe"
+        ),
+        "cupy": _shipped("pytest_veo.probes.cupy_pool", "CupyPoolProbe"),
+        "numba": _shipped("pytest_veo.probes.numba_cuda", "NumbaCudaProbe"),
+        "rmm": _shipped("pytest_veo.probes.rmm_stats", "RmmStatsProbe"),
+        "jax": _shipped("pytest_veo.probes.jax_arrays", "JaxArraysProbe"),
+        "onnxruntime": _shipped(
+            "pytest_veo.probes.onnxruntime_sessions", "OnnxruntimeSessionsProbe"
+        ),
+        "cuda": _shipped("pytest_veo.probes.cuda_objects", "CudaObjectsProbe"),
     }
 )
 """Name to factory, in the order in which probes are read and reported."""

@@ -90,6 +90,13 @@ class DriverWatch:
             self._driver = _loaded_driver()
         return self._driver
 
+    def has_any_context(self) -> bool:
+        """Whether this process holds a CUDA context, whoever made it."""
+        driver = self.driver()
+        if driver is None:
+            return False
+        return any(map(driver.has_context, range(driver.device_count())))
+
 
 def _loaded_driver() -> CudaDriver | None:
     if sys.platform != "linux":

@@ -53,14 +53,9 @@ class NvmlProbe(GaugedProbe):
 
     def is_active(self) -> bool:
         """Whether this process holds a CUDA context, whoever made it."""
-        driver = self._watch.driver()
-        if driver is None:
-            return False
         if self._pid != os.getpid():
             self._start_over()  # a forked child: the parent's library is not ours
-        if self._cards:
-            return True
-        return any(map(driver.has_context, range(driver.device_count())))
+        return bool(self._cards) or self._watch.has_any_context()
 
     def read(self) -> tuple[Reading, ...]:
         """Every figure, the process lists asked afresh."""
