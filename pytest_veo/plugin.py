@@ -1,4 +1,7 @@
-"""pytest's entry point: hooks of a few lines that call the rooms below."""
+"""pytest's entry point: hooks of a few lines that call the rooms below.
+
+Nothing is measured, opened or imported beyond this until a session asks for it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import pytest
 from pytest_veo import hookspec
 from pytest_veo import settings
 from pytest_veo.budget import Level
+from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import BadSetting
 
 
@@ -16,7 +20,12 @@ if TYPE_CHECKING:
     pass
 
 
-SESSION_KEY = pytest.StashKey["VeoSession"]()
+if TYPE_CHECKING:
+    pass
+
+
+SESSION_KEY = pytest.StashKey["CheckedSession"]()
+RESULTS_KEY = pytest.StashKey["SessionResults"]()
 
 _MARKERS = (
     "veo_leak(tolerance=, counters=, reruns=, level=, allow=, reason=, until=): how "
@@ -38,21 +47,45 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Resolve the settings; start the session's checks when they ask for any."""
+    """Resolve the settings; start the checks if they ask for any."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
     try:
         resolved = settings.resolve(config)
-    except BadSetting as error:
+        if resolved.level is not Level.OFF:
+            _start(config, resolved)
+    except (BadSetting, ArchiveError) as error:
         raise pytest.UsageError(str(error)) from error
-    if resolved.level is not Level.OFF:
-        start(config, resolved)
 
 
-def start(config: pytest.Config, resolved: settings.Settings) -> None:
-    """Measure this session."""
-    from pytest_veo.session import VeoSession
+def _start(config: pytest.Config, resolved: settings.Settings) -> None:
+    """Measure where tests run, gather where results are shown."""
+    from pytest_veo.results import SessionResults
+    from pytest_veo.session import CheckedSession
 
-    session = VeoSession(config, resolved)
+    session = CheckedSession(config, resolved)
     config.stash[SESSION_KEY] = session
     config.pluginmanager.register(session, "veo-session")
+    if not hasattr(config, "workerinput"):
+        config.stash[RESULTS_KEY] = SessionResults(config, resolved)
+        config.pluginmanager.register(config.stash[RESULTS_KEY], "veo-results")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """One line: what is watched, and what is not."""
+    session = config.stash.get(SESSION_KEY, None)
+    return session.header() if session is not None else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand what this process measured to where results are shown."""
+    checked = session.config.stash.get(SESSION_KEY, None)
+    if checked is None or checked.watch is None:
+        return
+    told = checked.outcome()
+    results = session.config.stash.get(RESULTS_KEY, None)
+    if results is not None:
+        results.take(told)
+    else:
+        session.config.workeroutput["veo"] = told  # type: ignore[attr-defined]

@@ -66,7 +66,7 @@ class WiderTeardown:
 
     def _teardown(self, nextitem: pytest.Item | None) -> None:
         item = self._item
-        if item is None or (nextitem is not None and nextitem.parent is item.parent):
+        if item is None or _shares_parents(item, nextitem):
             self._original(nextitem)
             return
         # Errors of the function scope must not keep the wider ones up.
@@ -116,6 +116,12 @@ class WiderTeardown:
         if call.excinfo is None:
             return None
         return pytest.TestReport.from_item_and_call(item, call)
+
+
+def _shares_parents(item: pytest.Item, nextitem: pytest.Item | StandIn | None) -> bool:
+    if isinstance(nextitem, StandIn):
+        return True
+    return nextitem is not None and nextitem.parent is item.parent
 
 
 def _run_in(context: Any, function: Any, argument: Any) -> None:
@@ -221,7 +227,7 @@ def _wider_fixturedefs(item: pytest.Item) -> list[tuple[Any, int]]:
 @contextlib.contextmanager
 def _silent_reports(config: pytest.Config) -> Iterator[None]:
     """No plugin hears of reports made meanwhile (subtests report on their own)."""
-    hook = config.hook.pytest_runtest_logreport
+    hook: Any = config.hook.pytest_runtest_logreport
     implementations = hook._hookimpls
     hook._hookimpls = []
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-
+import functools
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -18,20 +18,19 @@ from pytest_veo.measure import shim
 from pytest_veo.measure.meter import Meter
 from pytest_veo.measure.watch import Measured
 from pytest_veo.measure.watch import Watch
-from pytest_veo.probes.catalogue import KNOWN
+from pytest_veo.probes.catalogue import CATALOGUE
 from pytest_veo.probes.catalogue import open_probes
 from pytest_veo.report import failure
+from pytest_veo.report import summary
 from pytest_veo.report.summary import Totals
+from pytest_veo.results import RECORD_ATTRIBUTE
 from pytest_veo.verdict import Outcome
 
 
 if TYPE_CHECKING:
     from pytest_veo.budget import LeakBudget
+    from pytest_veo.probes.base import Probe
     from pytest_veo.settings import Settings
-
-
-RECORD_ATTRIBUTE = "veo_record"
-"""On the last report of a test: its record as a plain dict."""
 
 
 class CheckedSession:
@@ -120,24 +119,49 @@ class CheckedSession:
         shim.uninstall(self.config)
         self.meter.close()
 
+    def header(self) -> str:
+        """The line under pytest's header."""
+        names = [probe.name for probe in self.meter.probes]
+        troubles = [str(trouble) for trouble in self.meter.troubles]
+        return summary.header(self.settings.level.value, names, troubles)
+
     def outcome(self) -> dict[str, Any]:
         """What this process tells the controller at its end, as plain values."""
-        layouts = sorted({str(counter) for counter in self.meter.seen})
         return {
             "totals": dataclasses.asdict(self.totals),
-            "watched": layouts,
+            "watched": sorted(str(counter) for counter in self.meter.seen),
             "probes": sorted({counter.probe for counter in self.meter.seen}),
             "troubles": [str(trouble) for trouble in self.meter.troubles],
+            "fixtures": [],
         }
 
 
 def _open_meter(config: pytest.Config, settings: Settings) -> Meter:
-    more = [p for found in config.hook.pytest_veo_probes(config=config) for p in found or ()]
-    known = [*KNOWN, *(probe.name for probe in more)]
-    settings_.check_probes(settings.probes, known, "veo_probes")
-    settings_.check_probes(settings.require, known, "veo_require")
-    wanted = settings.probes or tuple(known)
-    return Meter(*open_probes(wanted, more))
+    """The meter over the wanted probes, ours and those of other plugins.
+
+    Raises:
+        BadSetting: a name that no probe has, or that two have.
+    """
+    catalogue = dict(CATALOGUE)
+    for found in config.hook.pytest_veo_probes(config=config):
+        for probe in found or ():
+            if probe.name in catalogue:
+                raise BadSetting(
+                    f"pytest_veo_probes: the name {probe.name!r} is taken, "
+                    "give the probe another"
+                )
+            catalogue[probe.name] = functools.partial(_same, probe)
+    for place, names in (
+        ("veo_probes", settings.probes),
+        ("veo_require", settings.require),
+    ):
+        settings_.check_probes(names, tuple(catalogue), place)
+    opened = open_probes(settings.probes or tuple(catalogue), catalogue)
+    return Meter(opened.ready, opened.troubles)
+
+
+def _same(probe: Probe) -> Probe:
+    return probe
 
 
 _NAMES = frozenset({"veo_leak", "veo_memory"})
@@ -150,7 +174,9 @@ def _is_marked(item: pytest.Item, known: dict[Any, bool]) -> bool:
     node: Any = item.parent
     if node not in known:
         known[node] = any(
-            mark.name in _NAMES for parent in node.listchain() for mark in parent.own_markers
+            mark.name in _NAMES
+            for parent in node.listchain()
+            for mark in parent.own_markers
         )
     return known[node]
 
@@ -173,7 +199,7 @@ def _fail(text: str) -> None:
 
 def _record(item: pytest.Item, measured: Measured, config: pytest.Config) -> Record:
     first = measured.first
-    rows = ()
+    rows: tuple[CounterRecord, ...] = ()
     if first is not None:
         rows = tuple(
             CounterRecord(

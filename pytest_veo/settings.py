@@ -21,27 +21,17 @@ from pytest_veo.budget import MemoryBudget
 from pytest_veo.budget import Tolerance
 from pytest_veo.errors import BadQuantity
 from pytest_veo.errors import BadSetting
+from pytest_veo.probes.catalogue import CATALOGUE
 from pytest_veo.units import parse_bytes
 from pytest_veo.units import parse_ns
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from collections.abc import Mapping
     from collections.abc import Sequence
 
 
-KNOWN_PROBES = (
-    "host",
-    "torch",
-    "accelerator",
-    "cupy",
-    "numba",
-    "rmm",
-    "jax",
-    "onnxruntime",
-    "cuda",
-    "nvml",
-)
 GC_MODES = ("freeze", "plain")
 
 
@@ -51,6 +41,7 @@ class Settings:
 
     level: Level
     probes: tuple[str, ...]
+    """Empty: all."""
     require: tuple[str, ...]
     budget: LeakBudget
     archive: str | None
@@ -69,7 +60,7 @@ _OPTIONS: tuple[tuple[str, str, str, str, str], ...] = (
         "args",
         "",
         "NAMES",
-        "sources to read, comma separated (default: all): " + ", ".join(KNOWN_PROBES),
+        "sources to read, comma separated (default: all): " + ", ".join(CATALOGUE),
     ),
     (
         "require",
@@ -186,7 +177,7 @@ def resolve(config: pytest.Config) -> Settings:
     strict = config.getoption("veo_strict")
     return Settings(
         level=level,
-        probes=_probes(*source.text("probes"), default=KNOWN_PROBES),
+        probes=_probes(*source.text("probes"), default=()),
         require=_probes(*source.text("require"), default=()),
         budget=LeakBudget(
             level=level,
@@ -369,7 +360,7 @@ def _patterns(value: object, place: str) -> tuple[str, ...]:
 
 
 def _allowance(
-    given: dict[str, Any], place: str, today: datetime.date
+    given: Mapping[str, Any], place: str, today: datetime.date
 ) -> Allowance | None:
     allow = given.get("allow", True)
     if not isinstance(allow, bool):
@@ -423,7 +414,7 @@ def memory_budgets(item: pytest.Item) -> tuple[MemoryBudget, ...]:
     return tuple(budgets)
 
 
-def _marker_size(given: dict[str, Any], name: str, place: str) -> int | None:
+def _marker_size(given: Mapping[str, Any], name: str, place: str) -> int | None:
     if name not in given:
         return None
     return _size(str(given[name]), f"{place}({name})")

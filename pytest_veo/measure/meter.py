@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from typing import NamedTuple
 
 from pytest_veo.memory.snapshot import Counter
+from pytest_veo.memory.snapshot import Reading
 from pytest_veo.memory.snapshot import Snapshot
 from pytest_veo.memory.snapshot import Trouble
 
@@ -53,6 +54,8 @@ class Meter:
         self._refused = list(troubles)
         self._parts: tuple[tuple[Counter, ...], ...] = ()
         self._layout: tuple[Counter, ...] = ()
+        self.seen: set[Counter] = set()
+        """Every counter that was read at least once."""
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:
@@ -99,11 +102,12 @@ class Meter:
         ):
             self._parts = tuple(parts)
             self._layout = tuple(counter for part in parts for counter in part)
+            self.seen.update(self._layout)
         return self._layout
 
     def read(self) -> Snapshot:
         """Every figure of every active probe. May be slow."""
-        readings = []
+        readings: list[Reading] = []
         for probe in self.active():
             try:
                 readings += probe.read()

@@ -8,6 +8,7 @@ scopes at the failing test.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from typing import Any
 
 from _pytest import runner
 
@@ -26,15 +27,16 @@ def run_phases(
         log: log what need not wait; `log_rest` logs the rest.
         nextitem: what pytest runs next.
     """
-    has_request = hasattr(item, "_request")
-    if has_request and not item._request:
-        item._initrequest()  # type: ignore[attr-defined]
+    # Only items that use fixtures have a request; pytest drops both afterwards.
+    function: Any = item if hasattr(item, "_request") else None
+    if function is not None and not function._request:
+        function._initrequest()
     try:
         return _phases(item, log=log, nextitem=nextitem)
     finally:
-        if has_request:
-            item._request = False
-            item.funcargs = None  # type: ignore[attr-defined]
+        if function is not None:
+            function._request = False
+            function.funcargs = None
 
 
 def _phases(

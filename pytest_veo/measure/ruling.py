@@ -67,7 +67,7 @@ def rank(counter: Counter) -> tuple[bool, bool, int, bool]:
 
 def _grown(first: FirstRun, counters: Sequence[Counter]) -> tuple[Finding, ...]:
     found = (first.finding(counter) for counter in sorted(counters, key=rank))
-    return tuple(finding for finding in found if finding is not None)
+    return tuple(f for f in found if f is not None and f.growth > 0)
 
 
 def repeating(first: FirstRun, shown: Confirmed, budget: LeakBudget) -> list[Finding]:

@@ -48,7 +48,7 @@ def install(config: pytest.Config, run: Callable[..., Any]) -> None:
     runner.runtestprotocol = runtestprotocol
     for plugin in config.pluginmanager.get_plugins():
         if getattr(plugin, "runtestprotocol", None) is _original:
-            plugin.runtestprotocol = runtestprotocol  # type: ignore[attr-defined]
+            plugin.runtestprotocol = runtestprotocol
 
 
 def uninstall(config: pytest.Config) -> None:

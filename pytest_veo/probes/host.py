@@ -88,7 +88,7 @@ def _find_mallinfo() -> Callable[[], _Mallinfo2] | None:
     moved = (after.uordblks + after.hblkhd) - (before.uordblks + before.hblkhd)
     if moved < ctypes.sizeof(held):
         return None
-    return mallinfo  # type: ignore[no-any-return]
+    return mallinfo
 
 
 class HostProbe:
@@ -234,11 +234,11 @@ class HostProbe:
         assert self._mallinfo is not None
         heap = self._mallinfo()
         if counter is HEAP:
-            return heap.uordblks + heap.hblkhd  # type: ignore[no-any-return]
+            return heap.uordblks + heap.hblkhd
         words = os.pread(self._statm, 128, 0).split()
         data = int(words[5]) * _PAGE_BYTES
         if counter is MAPPED:
-            return data - heap.arena - heap.hblkhd  # type: ignore[no-any-return]
+            return data - heap.arena - heap.hblkhd
         return int(words[0]) * _PAGE_BYTES - data
 
     def settle(self) -> None:
@@ -272,7 +272,11 @@ def pending_tasks() -> list[object]:
     if tasks is None:
         return []
     # 3.11 keeps `_all_tasks`; 3.12 tells scheduled from eager ones.
-    every = getattr(tasks, "_scheduled_tasks", None) or getattr(tasks, "_all_tasks", ())
+    every = (
+        getattr(tasks, "_scheduled_tasks", None)
+        or getattr(tasks, "_all_tasks", None)
+        or ()
+    )
     try:
         return [task for task in list(every) if not task.done()]
     except RuntimeError:  # another thread changed the set
