@@ -17,15 +17,12 @@ from pytest_veo.errors import BadSetting
 
 
 if TYPE_CHECKING:
-    pass
+    from pytest_veo import results as results_
+    from pytest_veo import session as session_
 
 
-if TYPE_CHECKING:
-    pass
-
-
-SESSION_KEY = pytest.StashKey["CheckedSession"]()
-RESULTS_KEY = pytest.StashKey["SessionResults"]()
+SESSION_KEY = pytest.StashKey["session_.CheckedSession"]()
+RESULTS_KEY = pytest.StashKey["results_.SessionResults"]()
 
 _MARKERS = (
     "veo_leak(tolerance=, counters=, reruns=, level=, allow=, reason=, until=): how "

@@ -76,5 +76,10 @@ class Verdict:
     evidence: tuple[str, ...] = ()
     """Lines on where it was allocated and who holds it."""
 
+    @property
+    def is_leak(self) -> bool:
+        """Whether growth repeats, allowed or not."""
+        return self.outcome in (Outcome.LEAK, Outcome.ALLOWED)
+
 
 CLEAN = Verdict(outcome=Outcome.CLEAN)

@@ -53,10 +53,10 @@ class Limits:
 
     most_runs: int
     time_ns: int
-    patience_ns: int
+    patience_ns: int = 0
     """Once growth looks steady, keep looking for its end this long: a cache fills
     up, a leak does not."""
-    patience_runs: int
+    patience_runs: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +71,11 @@ class Confirmed:
     spent_ns: int
     stopped: str = ""
     """Why running ended early: a failed run, the time, what piled up."""
+
+    @property
+    def run_ns(self) -> int:
+        """What one run took, about."""
+        return self.spent_ns // max(1, self.runs)
 
     def growing(self) -> tuple[int, ...]:
         """Places in `layout` of the counters that go on growing."""

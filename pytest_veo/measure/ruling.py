@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_veo.budget import LeakBudget
+    from pytest_veo.measure.bounded import Filling
     from pytest_veo.measure.confirm import Confirmed
     from pytest_veo.measure.meter import Glance
     from pytest_veo.memory.snapshot import Counter
@@ -177,6 +178,26 @@ def retained(
         runs=runs,
         reason="it grew once and not again",
         spent_ns=spent_ns,
+    )
+
+
+def into_bounded_place(leak: Verdict, place: Filling, budget: LeakBudget) -> Verdict:
+    """The verdict when steady growth goes into a place that has a limit."""
+    limit = budget.retention_limit_bytes
+    projected = place.projected_bytes
+    if limit is not None and projected > limit:
+        return dataclasses.replace(
+            leak,
+            outcome=Outcome.OVER_BUDGET,
+            findings=tuple(dataclasses.replace(f, limit=limit) for f in leak.findings),
+            reason=f"{place} may still take {format_bytes(projected)}, the retention "
+            f"limit is {format_bytes(limit)}",
+        )
+    return dataclasses.replace(
+        leak,
+        outcome=Outcome.RETENTION,
+        reason=f"it fills a bounded place: {place}",
+        ruled_out=(),
     )
 
 

@@ -6,6 +6,7 @@ One item at a time goes through `Watch.run`, which stands in for pytest's
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import time
@@ -16,6 +17,8 @@ import pytest
 
 from pytest_veo.budget import LeakBudget
 from pytest_veo.budget import Level
+from pytest_veo.measure.bounded import Filling
+from pytest_veo.measure.bounded import filling_of
 from pytest_veo.measure.confirm import Confirmation
 from pytest_veo.measure.confirm import Confirmed
 from pytest_veo.measure.confirm import Limits
@@ -30,9 +33,11 @@ from pytest_veo.measure.phases import run_phases
 from pytest_veo.measure.release import release_frames
 from pytest_veo.measure.ruling import FirstRun
 from pytest_veo.measure.ruling import collectable
+from pytest_veo.measure.ruling import into_bounded_place
 from pytest_veo.measure.ruling import rule
 from pytest_veo.measure.settle import settle
 from pytest_veo.memory.charge import Ledger
+from pytest_veo.memory.leak import LONG_RUNS
 from pytest_veo.rerun import Rerunner
 from pytest_veo.rerun import WiderTeardown
 from pytest_veo.rerun import forget_last_exception
@@ -44,11 +49,16 @@ from pytest_veo.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Generator
+    from collections.abc import Iterator
 
     from pytest_veo.report.summary import Totals
     from pytest_veo.settings import Settings
 
 
+CENSUS_RUNS = 8
+"""Re-runs between two looks at the heap's containers."""
+SHORT_RUN_NS = 100_000_000
+"""A longer run is repeated only three times for it."""
 _DEAR_COLLECT_NS = 2_000_000
 """A collection that takes longer makes the survivors be put aside."""
 
@@ -252,10 +262,19 @@ class Watch:
             self.totals.not_followed += 1
             return unconfirmed(first, suspicions, refused)
         self.totals.followed += 1
-        shown = self._run_again(item, _limits(budget))
+        limits = _limits(budget)
+        shown = self._run_again(item, dataclasses.replace(limits, patience_ns=0))
         verdict = rule(first, shown, budget)
-        if verdict.outcome is Outcome.CLEAN:
-            self.gate.cleared(suspicions)
+        if not verdict.is_leak:
+            if verdict.outcome is Outcome.CLEAN:
+                self.gate.cleared(suspicions)
+            return verdict
+        found = self._find_filling(item, shown)
+        if found is not None:
+            return into_bounded_place(verdict, found, budget)
+        if shown.run_ns * LONG_RUNS < limits.patience_ns:
+            # Cheap to be patient: growth that ends after all was no leak.
+            return rule(first, self._run_again(item, limits), budget)
         return verdict
 
     def _why_not_again(
@@ -271,21 +290,45 @@ class Watch:
         return ""
 
     def _run_again(self, item: pytest.Item, limits: Limits) -> Confirmed:
-        self.is_rerunning = True
-        gc.collect()
-        # What stands now is put aside: collecting after each run is cheap then.
-        gc.freeze()
-        try:
+        with self._rerunning():
+            gc.collect()
+            # What stands now is put aside: collecting after each run is cheap then.
+            gc.freeze()
             with Rerunner(item) as rerunner:
                 confirmation = Confirmation(
                     self.meter, rerunner, limits, steps=lambda: self._steps(item)
                 )
                 return confirmation.go(settle(self.meter, self.meter.glance()))
+
+    def _find_filling(self, item: pytest.Item, shown: Confirmed) -> Filling | None:
+        """The bounded place that the item's growth goes into, if it does."""
+        from pytest_veo.evidence.places import Places
+
+        with self._rerunning(), Rerunner(item) as rerunner:
+            gc.unfreeze()
+            gc.collect()
+            census = Places.take()
+            before = self.meter.glance()
+            runs = CENSUS_RUNS if shown.run_ns < SHORT_RUN_NS else 3
+            for _ in range(runs):
+                if rerunner.run():
+                    return None
+            after = settle(self.meter, before, steps=lambda: self._steps(item))
+            return filling_of(census.grown(runs), before, after, runs)
+
+    @contextlib.contextmanager
+    def _rerunning(self) -> Iterator[None]:
+        """While re-runs of ours go on; the next test starts from new figures."""
+        self.is_rerunning = True
+        try:
+            yield
         finally:
             self.is_rerunning = False
-            if not self.settings.freeze:
-                gc.unfreeze()
             self._before = None
+            if self.settings.freeze:
+                gc.freeze()
+            else:
+                gc.unfreeze()
 
     # -------------------------------------------------------------------- hooks
 

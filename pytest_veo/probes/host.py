@@ -104,7 +104,7 @@ class HostProbe:
         self._children = -1
         self._mallinfo: Callable[[], _Mallinfo2] | None = None
         self._pid = 0
-        self.glance: Callable[[], tuple[int, ...]] = lambda: ()  # type: ignore[misc]
+        self.glance: Callable[[], tuple[int, ...]] = lambda: ()
 
     def open(self) -> None:
         """Find out what this system offers."""
@@ -234,11 +234,11 @@ class HostProbe:
         assert self._mallinfo is not None
         heap = self._mallinfo()
         if counter is HEAP:
-            return heap.uordblks + heap.hblkhd
+            return int(heap.uordblks + heap.hblkhd)
         words = os.pread(self._statm, 128, 0).split()
         data = int(words[5]) * _PAGE_BYTES
         if counter is MAPPED:
-            return data - heap.arena - heap.hblkhd
+            return int(data - heap.arena - heap.hblkhd)
         return int(words[0]) * _PAGE_BYTES - data
 
     def settle(self) -> None:
@@ -263,7 +263,7 @@ class HostProbe:
                 os.close(descriptor)
         self._statm = self._children = -1
         self.counters = ()
-        self.glance = lambda: ()  # type: ignore[method-assign]
+        self.glance = lambda: ()
 
 
 def pending_tasks() -> list[object]:

@@ -59,7 +59,7 @@ def closing(
         (Outcome.OVER_BUDGET, "over budget"),
         (Outcome.ALLOWED, "allowed leaks"),
         (Outcome.COLLECTABLE, "freed by the cyclic collector only"),
-        (Outcome.RETENTION, "kept after the first run, then flat"),
+        (Outcome.RETENTION, "retention"),
     ):
         yield from _listed(
             title, [row for row in verdicts if row[1].outcome is outcome]
@@ -90,7 +90,7 @@ def _listed(title: str, rows: Sequence[tuple[str, Verdict]]) -> Iterator[str]:
 
 
 def _why(verdict: Verdict) -> str:
-    if verdict.outcome is Outcome.ALLOWED:
+    if verdict.outcome in (Outcome.ALLOWED, Outcome.RETENTION):
         return f", {verdict.reason}"
     return ""
 
