@@ -6,6 +6,7 @@ the ini file. Whatever means nothing is refused before the first test.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import datetime
 import difflib
@@ -51,6 +52,23 @@ class Settings:
     """Confirming may take this share of the time the tests take."""
     confirm_start_ns: int
     """Confirming time that the session starts with."""
+
+
+class _LevelAction(argparse.Action):
+    """Stores the level that the option's name ends in."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(nargs=0, **given)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        level = str(option_string).partition("=")[2]
+        setattr(namespace, self.dest, level or Level.FAST.value)
 
 
 _OPTIONS: tuple[tuple[str, str, str, str, str], ...] = (
@@ -120,12 +138,14 @@ _OPTIONS: tuple[tuple[str, str, str, str, str], ...] = (
 def add_options(parser: pytest.Parser) -> None:
     """Declare every option and ini key."""
     group = parser.getgroup("veo", "GPU and host memory regression (pytest-veo)")
+    # A level is part of the option's name: `--veo-leak-check tests/` must not take
+    # the path for one, as an optional value would.
     group.addoption(
         "--veo-leak-check",
-        nargs="?",
-        const="fast",
+        *(f"--veo-leak-check={level.value}" for level in Level),
+        action=_LevelAction,
+        dest="veo_leak_check",
         default=None,
-        metavar="LEVEL",
         help="check every test for leaks: fast (the default level) looks at all and "
         "re-runs suspects, deep re-runs every test, off checks none",
     )
