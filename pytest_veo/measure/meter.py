@@ -14,9 +14,11 @@ from pytest_veo.memory.snapshot import Counter
 from pytest_veo.memory.snapshot import Reading
 from pytest_veo.memory.snapshot import Snapshot
 from pytest_veo.memory.snapshot import Trouble
+from pytest_veo.probes.host import HostProbe
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from collections.abc import Sequence
 
     from pytest_veo.probes.base import Probe
@@ -51,6 +53,9 @@ class Meter:
         self, probes: Sequence[Probe], troubles: Sequence[Trouble] = ()
     ) -> None:
         self.probes = list(probes)
+        host = next((p for p in probes if isinstance(p, HostProbe)), None)
+        self.heap_bytes: Callable[[], int] = host.heap_bytes if host else int
+        """The native heap in use alone, for a fraction of a glance's cost."""
         self._refused = list(troubles)
         self._parts: tuple[tuple[Counter, ...], ...] = ()
         self._layout: tuple[Counter, ...] = ()
