@@ -5,18 +5,21 @@ A probe's file is imported when the probe is asked for, not before.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import importlib
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
+from functools import partial
 from types import MappingProxyType
+from typing import NamedTuple
 
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import ProbeUnavailable
 from pytest_veo.memory.snapshot import Trouble
 from pytest_veo.probes.base import Probe
+from pytest_veo.probes.gauges import reason_of
 
 
 Factory = Callable[[], Probe]
@@ -51,46 +54,61 @@ CATALOGUE: Mapping[str, Factory] = MappingProxyType(
 """Name to factory, in the order in which probes are read and reported."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class OpenedProbes:
-    """Probes ready to be read, and what kept the others away."""
+KNOWN: tuple[str, ...] = tuple(CATALOGUE)
+
+
+class OpenedProbes(NamedTuple):
+    """Probes ready to be read, and what keeps the others away."""
 
     ready: tuple[Probe, ...]
     troubles: tuple[Trouble, ...]
 
 
-def open_probes(
-    names: Iterable[str], catalogue: Mapping[str, Factory] = CATALOGUE
-) -> OpenedProbes:
-    """Open the named probes, in the catalogue's order, each once.
+def open_probes(names: Iterable[str], more: Sequence[Probe] = ()) -> OpenedProbes:
+    """Open the named probes, the shipped ones first, each once.
 
     Args:
-        names: words of the catalogue.
-        catalogue: the shipped one, or that with a project's own probes added.
+        names: words of `KNOWN`, or names of probes in `more`.
+        more: probes that a project or another plugin brings.
 
     Raises:
-        BadSetting: a name that no probe has.
+        BadSetting: a name that no probe has, or that two have.
     """
+    makers = {**CATALOGUE, **_brought(more)}
     wanted = set(names)
-    for name in sorted(wanted - set(catalogue)):
-        raise BadSetting(_unknown(name, catalogue))
+    for name in sorted(wanted - makers.keys()):
+        raise BadSetting(_unknown(name, makers))
     ready: list[Probe] = []
     troubles: list[Trouble] = []
-    for name, make in catalogue.items():
+    for name, make in makers.items():
         if name not in wanted:
             continue
-        probe = make()
         try:
+            probe = make()
             probe.open()
         except ProbeUnavailable as unavailable:
             troubles.append(Trouble(name, unavailable.reason))
+        except Exception as error:  # a probe of someone else may fail in any way
+            troubles.append(Trouble(name, reason_of(error), is_error=True))
         else:
             ready.append(probe)
     return OpenedProbes(tuple(ready), tuple(troubles))
 
 
-def _unknown(name: str, catalogue: Mapping[str, Factory]) -> str:
-    near = difflib.get_close_matches(name, catalogue, n=1)
+def _brought(more: Sequence[Probe]) -> dict[str, Factory]:
+    brought: dict[str, Factory] = {}
+    for probe in more:
+        if probe.name in CATALOGUE or probe.name in brought:
+            raise BadSetting(f"two probes are called {probe.name!r}: rename one")
+        brought[probe.name] = partial(_same, probe)
+    return brought
+
+
+def _same(probe: Probe) -> Probe:
+    return probe
+
+
+def _unknown(name: str, makers: Mapping[str, Factory]) -> str:
+    near = difflib.get_close_matches(name, makers, n=1)
     hint = f" did you mean {near[0]!r}?" if near else ""
-    known = ", ".join(catalogue)
-    return f"unknown probe {name!r}:{hint} known probes are {known}"
+    return f"unknown probe {name!r}:{hint} known probes are {', '.join(makers)}"

@@ -6,6 +6,8 @@ collector's list, so at `read` only.
 
 from __future__ import annotations
 
+import sys
+
 from pytest_veo.probes.counted_types import CountedTypesProbe
 from pytest_veo.probes.cuda_driver import DriverWatch
 
@@ -32,10 +34,12 @@ class CudaObjectsProbe(CountedTypesProbe):
         "core_buffers": ("cuda.core", "Buffer"),
     }
 
-    def __init__(self) -> None:
+    def __init__(self, watch: DriverWatch | None = None) -> None:
         super().__init__()
-        self._watch = DriverWatch()
+        self._watch = watch or DriverWatch()
 
     def is_active(self) -> bool:
-        """Whether this process holds a CUDA context."""
+        """Whether such a library is imported and this process holds a CUDA context."""
+        if not any(module in sys.modules for module, _type in self.places.values()):
+            return False
         return self._watch.has_any_context()

@@ -21,6 +21,10 @@ from pytest_veo.memory.snapshot import Trouble
 _REASON_LENGTH = 200
 
 
+class Unreadable(Exception):
+    """A figure cannot be read, for a reason of ours, told in full."""
+
+
 class Gauge:
     """Counters that one call to the source answers together."""
 
@@ -150,22 +154,24 @@ class GaugedProbe:
         return values
 
     def _lose(self, gauge: Gauge, reason: str, *, is_error: bool) -> None:
-        self._quick = tuple(kept for kept in self._quick if kept is not gauge)
-        self._slow = tuple(kept for kept in self._slow if kept is not gauge)
-        self.counters = tuple(
-            counter for kept in self._quick for counter in kept.counters
-        )
-        for counter in gauge.counters:
-            self._report(reason, counter.device, counter.name, is_error=is_error)
+        """Take a gauge off the list; one of several counters is its whole device."""
+        first = gauge.counters[0]
+        if len(gauge.counters) > 1:
+            self._lose_device(first.device, reason, is_error=is_error)
+            return
+        self._keep(lambda kept: kept is not gauge)
+        self._report(reason, first.device, first.name, is_error=is_error)
 
-    def _lose_device(self, device: str, error: Exception) -> None:
-        """Take every gauge of a device off the list; it has failed as a whole."""
-        self._quick = _without(self._quick, device)
-        self._slow = _without(self._slow, device)
+    def _lose_device(self, device: str, reason: str, *, is_error: bool = True) -> None:
+        self._keep(lambda kept: kept.counters[0].device != device)
+        self._report(reason, device, is_error=is_error)
+
+    def _keep(self, is_kept: Callable[[Gauge], bool]) -> None:
+        self._quick = tuple(filter(is_kept, self._quick))
+        self._slow = tuple(filter(is_kept, self._slow))
         self.counters = tuple(
-            counter for kept in self._quick for counter in kept.counters
+            counter for gauge in self._quick for counter in gauge.counters
         )
-        self._report(self._reason(error), device, is_error=True)
 
     def _forget(self) -> None:
         self._quick = ()
@@ -176,11 +182,9 @@ class GaugedProbe:
 
 
 def reason_of(error: Exception) -> str:
-    """The error as one line: its class, and the first line of its message."""
+    """The error as one line: its class and the first line of its message."""
+    if isinstance(error, Unreadable):
+        return str(error)
     kind = type(error).__name__
     lines = str(error).strip().splitlines()
     return f"{kind}: {lines[0][:_REASON_LENGTH]}" if lines else kind
-
-
-def _without(gauges: tuple[Gauge, ...], device: str) -> tuple[Gauge, ...]:
-    return tuple(gauge for gauge in gauges if gauge.counters[0].device != device)

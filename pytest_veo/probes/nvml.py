@@ -46,9 +46,9 @@ class NvmlProbe(GaugedProbe):
 
     name = "nvml"
 
-    def __init__(self) -> None:
+    def __init__(self, watch: DriverWatch | None = None) -> None:
         super().__init__()
-        self._watch = DriverWatch()
+        self._watch = watch or DriverWatch()
         self._start_over()
 
     def is_active(self) -> bool:

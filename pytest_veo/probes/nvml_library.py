@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from pytest_veo.probes.gauges import Unreadable
+
 
 Query = Callable[[Any], Any]
 """A function of `pynvml` that takes a device's handle."""
@@ -43,11 +45,11 @@ _FAULTS = {
 }
 
 
-class Unlisted(LookupError):
+class Unlisted(Unreadable):
     """The driver's process list lacks this process."""
 
 
-class NotBooked(LookupError):
+class NotBooked(Unreadable):
     """The driver lists this process without its bytes."""
 
 
@@ -254,7 +256,7 @@ def _booked(entry: Any) -> int:
 
 def explain(error: Exception) -> str:
     """What an error of NVML means here, with NVML's own words."""
-    if isinstance(error, Unlisted | NotBooked):
+    if isinstance(error, Unreadable):
         return str(error)
     kind = type(error).__name__
     meaning = _NATURE.get(kind) or _FAULTS.get(kind)

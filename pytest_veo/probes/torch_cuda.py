@@ -78,7 +78,7 @@ class TorchCudaProbe(GaugedProbe):
                 _book_returned_blocks(torch, ordinal)
             except Exception as error:  # a lost device answers with anything
                 del self._watched[ordinal]
-                self._lose_device(device, error)
+                self._lose_device(device, self._reason(error))
         _book_returned_buffers(torch)
 
     def _discover(self) -> None:
