@@ -61,10 +61,14 @@ class GaugedProbe:
     def glance(self) -> tuple[int, ...]:
         """The quick gauges, in the order of `counters`."""
         self._look_around()
-        values: list[int] = []
-        for gauge in self._quick:
-            values += self._take(gauge)
-        return tuple(values)
+        while True:
+            quick = self._quick
+            values: list[int] = []
+            for gauge in quick:
+                values += self._take(gauge)
+            if quick is self._quick:
+                return tuple(values)
+            # A gauge was lost, and may have taken others of its device with it.
 
     def settle(self) -> None:
         """Bring the source to rest; what fails is a trouble, never an exception."""
@@ -76,12 +80,14 @@ class GaugedProbe:
     def read(self) -> tuple[Reading, ...]:
         """Every gauge, the quick ones first."""
         self._look_around()
-        readings: list[Reading] = []
-        for gauge in (*self._quick, *self._slow):
-            values = self._take(gauge)
-            if values:
-                readings += map(Reading, gauge.counters, values)
-        return tuple(readings)
+        taken = [(gauge, self._take(gauge)) for gauge in (*self._quick, *self._slow)]
+        standing = {*self._quick, *self._slow}
+        return tuple(
+            Reading(counter, value)
+            for gauge, values in taken
+            if gauge in standing
+            for counter, value in zip(gauge.counters, values, strict=True)
+        )
 
     def close(self) -> None:
         """Let go of the gauges, and with them of the source."""
@@ -167,11 +173,13 @@ class GaugedProbe:
         self._report(reason, device, is_error=is_error)
 
     def _keep(self, is_kept: Callable[[Gauge], bool]) -> None:
-        self._quick = tuple(filter(is_kept, self._quick))
+        quick = tuple(filter(is_kept, self._quick))
         self._slow = tuple(filter(is_kept, self._slow))
-        self.counters = tuple(
-            counter for gauge in self._quick for counter in gauge.counters
-        )
+        if len(quick) != len(self._quick):
+            self._quick = quick
+            self.counters = tuple(
+                counter for gauge in quick for counter in gauge.counters
+            )
 
     def _forget(self) -> None:
         self._quick = ()

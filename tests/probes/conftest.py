@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+
+# `tests.probes.conformance` is imported by its full name, which needs the root.
+ROOT = str(Path(__file__).parents[2])
+if ROOT not in sys.path:
+    sys.path.insert(0, ROOT)
+
+pytest.register_assert_rewrite("tests.probes.conformance")
