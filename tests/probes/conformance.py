@@ -269,7 +269,7 @@ def calls_of(question: Callable[[], object]) -> int:
     return entered
 
 
-def blocks_left_by(action: Callable[[], object], rounds: int = 20) -> int:
+def blocks_left_by(action: Callable[[], object], rounds: int = 300) -> int:
     """Blocks that a call leaves behind, at its best of many calls.
 
     A free list that fills, or a dictionary that grows, shows in one call or another;
