@@ -76,7 +76,9 @@ class TestOnnxruntimeSessionsProbe(ProbeConformance):
 def probe() -> CudaObjectsProbe:
     watch = StubWatch()
     watch.use_device(0)
-    return CudaObjectsProbe(watch)
+    probe = CudaObjectsProbe(watch)
+    probe.open()
+    return probe
 
 
 def test_objects_of_exactly_the_type_are_counted(
@@ -137,7 +139,6 @@ def test_frozen_objects_are_told_for_as_long_as_there_are_any(
     monkeypatch: pytest.MonkeyPatch, probe: CudaObjectsProbe
 ) -> None:
     install(monkeypatch, torch__cuda={"Stream": Stream})
-    probe.open()
     frozen = gc.get_freeze_count()
     monkeypatch.setattr(gc, "get_freeze_count", lambda: frozen + 1)
     probe.read()
@@ -162,6 +163,7 @@ def test_the_arena_of_onnxruntime_is_named_as_unavailable(
 ) -> None:
     install(monkeypatch, onnxruntime={"InferenceSession": Session})
     probe = OnnxruntimeSessionsProbe()
+    probe.open()
     kept = Session()
     assert by_name(probe.read()) == {("sessions", HOST): 1}
     assert said(probe) == [
