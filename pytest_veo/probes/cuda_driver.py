@@ -77,6 +77,8 @@ class DriverWatch:
 
     def __init__(self) -> None:
         self._driver: CudaDriver | None = None
+        self._likely = -1
+        """The device whose context was seen last: most often it is still there."""
         self._loads_seen = -1
         self._loads = _load_counter()
 
@@ -95,7 +97,13 @@ class DriverWatch:
         driver = self.driver()
         if driver is None:
             return False
-        return any(map(driver.has_context, range(driver.device_count())))
+        if self._likely >= 0 and driver.has_context(self._likely):
+            return True
+        for ordinal in range(driver.device_count()):
+            if driver.has_context(ordinal):
+                self._likely = ordinal
+                return True
+        return False
 
 
 def _loaded_driver() -> CudaDriver | None:

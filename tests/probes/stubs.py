@@ -44,6 +44,7 @@ class StubWatch(DriverWatch):
     """A process that has loaded the driver, or not."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.loaded: StubDriver | None = None
 
     def driver(self) -> StubDriver | None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,17 +37,25 @@ class Allocator:
         self.reserved = 0
         self.reserved_peak = 0
         self.private: dict[tuple[int, int], int] = {}
+        self.segment_bytes = 0
 
     def allocate(self, size: int) -> None:
         rounded = -(-size // 512) * 512
         self.allocated += rounded
         self.requested += size
         self.allocations += 1
+        self.segment_bytes += 0 if self.reserved else 2 << 20
         self.reserved = self.reserved_peak = max(self.reserved, 2 << 20)
 
+    def capture(self, pool: tuple[int, int], size: int) -> None:
+        """A graph takes a pool of its own."""
+        self.private[pool] = size
+        self.segment_bytes += size
 
-def stat(current: int, peak: int = 0) -> dict[str, Any]:
-    return {"all": {"current": current, "peak": max(current, peak)}}
+
+def stat(current: int, peak: int = 0, allocated: int = 0) -> dict[str, Any]:
+    figures = {"current": current, "peak": max(current, peak)}
+    return {"all": {**figures, "allocated": allocated, "freed": 0}}
 
 
 class FakeTorch:
@@ -58,6 +68,8 @@ class FakeTorch:
         self.contexts = {0}
         self.has_private_pools = has_private_pools
         self.pinned = 0
+        self.accelerator = "cuda"
+        self.asked: deque[bool] = deque(maxlen=8)
         self.error: Exception | None = None
         self.sync_errors: dict[int, Exception] = {}
         self.synchronized: list[int] = []
@@ -65,7 +77,7 @@ class FakeTorch:
         self.is_full = False
         self.uuids: list[object] = list(UUIDS)
 
-    def memory_stats(self, ordinal: int) -> dict[str, Any]:
+    def memory_stats(self, ordinal: int, *, is_short: bool = False) -> dict[str, Any]:
         if self.error is not None:
             raise self.error
         device = self.devices[ordinal]
@@ -73,10 +85,13 @@ class FakeTorch:
             "allocated_bytes": stat(device.allocated),
             "allocation": stat(device.allocations),
             "active_bytes": stat(device.allocated + device.waiting),
-            "reserved_bytes": stat(device.reserved, device.reserved_peak),
+            "reserved_bytes": stat(
+                device.reserved, device.reserved_peak, device.segment_bytes
+            ),
             "requested_bytes": stat(device.requested),
         }
-        if self.has_private_pools:
+        self.asked.append(is_short)
+        if self.has_private_pools and not is_short:
             pools = {pool: stat(size) for pool, size in device.private.items()}
             stats["reserved_bytes_by_private_pools"] = pools
         return stats
@@ -127,11 +142,20 @@ class FakeTorch:
         )
         core = SimpleNamespace(
             _cuda_memoryStats=self.memory_stats,
+            _accelerator_getDeviceStats=partial(self.memory_stats, is_short=True),
             _cuda_hostMemoryStats=self.host_stats,
             _cuda_hasPrimaryContext=lambda ordinal: ordinal in self.contexts,
         )
+        accelerator = SimpleNamespace(
+            current_accelerator=lambda: SimpleNamespace(type=self.accelerator)
+        )
         torch = SimpleNamespace(
-            __version__="2.14.1", cuda=cuda, _C=core, empty=self.empty, uint8="uint8"
+            __version__="2.14.1",
+            _C=core,
+            accelerator=accelerator,
+            cuda=cuda,
+            empty=self.empty,
+            uint8="uint8",
         )
         install(monkeypatch, torch=torch, torch__cuda=cuda, torch___C=core)
         self.core = core
@@ -179,7 +203,7 @@ def test_a_half_imported_torch_is_left_alone(
 
 def test_the_figures_of_a_device(torch: FakeTorch, probe: TorchCudaProbe) -> None:
     torch.devices[0].allocate(1000)
-    torch.devices[0].private[1, 0] = 20 << 20
+    torch.devices[0].capture((1, 0), 20 << 20)
     torch.pinned = 4096
     assert figures(probe) == {
         ("pinned", HOST): 4096,
@@ -221,11 +245,38 @@ def test_live_bytes_are_exact_and_held_bytes_are_not(
     assert all(c.exact == c.always == (c.rung is Rung.LIVE) for c in probe.counters)
 
 
+def test_the_list_of_pools_is_asked_for_only_after_a_segment_came_or_went(
+    torch: FakeTorch, probe: TorchCudaProbe
+) -> None:
+    probe.glance()
+    torch.asked.clear()
+    probe.glance()
+    assert list(torch.asked) == [True]
+    torch.devices[0].capture((1, 0), 20 << 20)
+    assert figures(probe)["private_pools", GPU_0] == 20 << 20
+    assert list(torch.asked) == [True, True, False]
+
+
+@pytest.mark.parametrize("reason", ["older", "another accelerator"])
+def test_without_the_short_question_the_long_one_serves(
+    torch: FakeTorch,
+    monkeypatch: pytest.MonkeyPatch,
+    probe: TorchCudaProbe,
+    reason: str,
+) -> None:
+    torch.accelerator = "npu"
+    if reason == "older":
+        monkeypatch.delattr(sys.modules["torch"]._C, "_accelerator_getDeviceStats")
+    torch.devices[0].allocate(1000)
+    assert figures(probe)["allocated", GPU_0] == 1024
+    assert True not in torch.asked
+
+
 def test_without_per_pool_figures_a_snapshot_tells_of_private_pools(
     monkeypatch: pytest.MonkeyPatch, probe: TorchCudaProbe
 ) -> None:
     torch = FakeTorch(has_private_pools=False)
-    torch.devices[0].private[1, 0] = 20 << 20
+    torch.devices[0].capture((1, 0), 20 << 20)
     torch.install(monkeypatch)
     assert ("private_pools", GPU_0) not in figures(probe)
     assert by_name(probe.read())["private_pools", GPU_0] == 20 << 20
