@@ -10,8 +10,6 @@ import importlib
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -64,23 +62,24 @@ class OpenedProbes(NamedTuple):
     troubles: tuple[Trouble, ...]
 
 
-def open_probes(names: Iterable[str], more: Sequence[Probe] = ()) -> OpenedProbes:
-    """Open the named probes, the shipped ones first, each once.
+def open_probes(
+    names: Iterable[str], catalogue: Mapping[str, Factory] = CATALOGUE
+) -> OpenedProbes:
+    """Open the named probes, in the catalogue's order, each once.
 
     Args:
-        names: words of `KNOWN`, or names of probes in `more`.
-        more: probes that a project or another plugin brings.
+        names: words of the catalogue.
+        catalogue: the shipped one, or that with other people's probes added.
 
     Raises:
-        BadSetting: a name that no probe has, or that two have.
+        BadSetting: a name that no probe has.
     """
-    makers = {**CATALOGUE, **_brought(more)}
     wanted = set(names)
-    for name in sorted(wanted - makers.keys()):
-        raise BadSetting(_unknown(name, makers))
+    for name in sorted(wanted - catalogue.keys()):
+        raise BadSetting(_unknown(name, catalogue))
     ready: list[Probe] = []
     troubles: list[Trouble] = []
-    for name, make in makers.items():
+    for name, make in catalogue.items():
         if name not in wanted:
             continue
         try:
@@ -95,20 +94,7 @@ def open_probes(names: Iterable[str], more: Sequence[Probe] = ()) -> OpenedProbe
     return OpenedProbes(tuple(ready), tuple(troubles))
 
 
-def _brought(more: Sequence[Probe]) -> dict[str, Factory]:
-    brought: dict[str, Factory] = {}
-    for probe in more:
-        if probe.name in CATALOGUE or probe.name in brought:
-            raise BadSetting(f"two probes are called {probe.name!r}: rename one")
-        brought[probe.name] = partial(_same, probe)
-    return brought
-
-
-def _same(probe: Probe) -> Probe:
-    return probe
-
-
-def _unknown(name: str, makers: Mapping[str, Factory]) -> str:
-    near = difflib.get_close_matches(name, makers, n=1)
+def _unknown(name: str, catalogue: Mapping[str, Factory]) -> str:
+    near = difflib.get_close_matches(name, catalogue, n=1)
     hint = f" did you mean {near[0]!r}?" if near else ""
-    return f"unknown probe {name!r}:{hint} known probes are {', '.join(makers)}"
+    return f"unknown probe {name!r}:{hint} known probes are {', '.join(catalogue)}"
