@@ -473,6 +473,33 @@ def test_an_older_driver_answers_the_older_process_query(
     assert "compute_v2" in nvml.calls
 
 
+@pytest.mark.parametrize(
+    ("bare", "expected"),
+    [
+        pytest.param(True, {("process", GPU_0): 300 * MIB}, id="one query"),
+        pytest.param(False, {}, id="no query"),
+    ],
+)
+def test_a_binding_without_versions_is_asked_by_the_bare_name(
+    monkeypatch: pytest.MonkeyPatch,
+    probe: NvmlProbe,
+    bare: bool,
+    expected: dict[tuple[str, str], int],
+) -> None:
+    nvml = FakeNvml()
+    changes: dict[str, object] = {
+        f"nvmlDeviceGet{kind}RunningProcesses{version}": None
+        for kind in ("Compute", "Graphics", "MPSCompute")
+        for version in ("_v3", "_v2")
+    }
+    if bare:
+        changes["nvmlDeviceGetComputeRunningProcesses"] = nvml.lists("compute", "")
+    nvml.install(monkeypatch, **changes)
+    assert figures(probe) == {("device_used", GPU_0): 400 * MIB, **expected}
+    told = f"nvml.process {GPU_0}: unavailable, nvidia-ml-py lacks process queries"
+    assert said(probe) == ([] if bare else [told])
+
+
 def test_a_list_that_grew_between_size_and_answer_is_asked_again(
     nvml: FakeNvml, probe: NvmlProbe
 ) -> None:
