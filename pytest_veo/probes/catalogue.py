@@ -5,7 +5,6 @@ A probe's file is imported when the probe is asked for, not before.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -95,6 +94,8 @@ def open_probes(
 
 
 def _unknown(name: str, catalogue: Mapping[str, Factory]) -> str:
+    import difflib  # 2 ms that only a slip is worth
+
     near = difflib.get_close_matches(name, catalogue, n=1)
     hint = f" did you mean {near[0]!r}?" if near else ""
     return f"unknown probe {name!r}:{hint} known probes are {', '.join(catalogue)}"

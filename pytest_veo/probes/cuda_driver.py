@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import uuid
 from collections.abc import Callable
 
 
@@ -64,7 +63,9 @@ class CudaDriver:
 
 def device_name(raw: bytes) -> str:
     """`GPU-<uuid>` from the sixteen bytes CUDA gives."""
-    return f"GPU-{uuid.UUID(bytes=raw)}"
+    digits = raw.hex()
+    groups = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    return f"GPU-{'-'.join(groups)}"
 
 
 class DriverWatch:

@@ -12,6 +12,9 @@ from pytest_veo.probes.counted_types import CountedTypesProbe
 from pytest_veo.probes.cuda_driver import DriverWatch
 
 
+_LIBRARIES = ("torch.cuda", "cupy.cuda", "numba.cuda", "cuda.core")
+
+
 class CudaObjectsProbe(CountedTypesProbe):
     """Counts objects that own something of the driver; wrappers are left out."""
 
@@ -40,6 +43,7 @@ class CudaObjectsProbe(CountedTypesProbe):
 
     def is_active(self) -> bool:
         """Whether such a library is imported and this process holds a CUDA context."""
-        if not any(module in sys.modules for module, _type in self.places.values()):
-            return False
-        return self._watch.has_any_context()
+        for library in _LIBRARIES:
+            if library in sys.modules:
+                return self._watch.has_any_context()
+        return False
