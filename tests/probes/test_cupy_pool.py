@@ -123,13 +123,6 @@ class FakeCupy:
 
 
 @pytest.fixture
-def watch() -> StubWatch:
-    watch = StubWatch()
-    watch.use_device(0)
-    return watch
-
-
-@pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> FakeCupy:
     cupy = FakeCupy()
     cupy.install(monkeypatch)

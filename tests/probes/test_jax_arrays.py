@@ -62,13 +62,6 @@ def install_jax(monkeypatch: pytest.MonkeyPatch, **backends: Backend) -> None:
 
 
 @pytest.fixture
-def watch() -> StubWatch:
-    watch = StubWatch()
-    watch.use_device(0)
-    return watch
-
-
-@pytest.fixture
 def probe(watch: StubWatch) -> JaxArraysProbe:
     return JaxArraysProbe(watch)
 

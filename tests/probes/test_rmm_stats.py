@@ -66,13 +66,6 @@ class FakeRmm:
 
 
 @pytest.fixture
-def watch() -> StubWatch:
-    watch = StubWatch()
-    watch.use_device(0)
-    return watch
-
-
-@pytest.fixture
 def probe(watch: StubWatch) -> RmmStatsProbe:
     return RmmStatsProbe(watch)
 
