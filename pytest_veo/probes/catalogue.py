@@ -5,18 +5,18 @@ A probe's file is imported when the probe is asked for, not before.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import importlib
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import ProbeUnavailable
 from pytest_veo.memory.snapshot import Trouble
 from pytest_veo.probes.base import Probe
+from pytest_veo.probes.gauges import reason_of
 
 
 Factory = Callable[[], Probe]
@@ -51,9 +51,11 @@ CATALOGUE: Mapping[str, Factory] = MappingProxyType(
 """Name to factory, in the order in which probes are read and reported."""
 
 
-@dataclasses.dataclass(frozen=True)
-class OpenedProbes:
-    """Probes ready to be read, and what kept the others away."""
+KNOWN: tuple[str, ...] = tuple(CATALOGUE)
+
+
+class OpenedProbes(NamedTuple):
+    """Probes ready to be read, and what keeps the others away."""
 
     ready: tuple[Probe, ...]
     troubles: tuple[Trouble, ...]
@@ -66,31 +68,34 @@ def open_probes(
 
     Args:
         names: words of the catalogue.
-        catalogue: the shipped one, or that with a project's own probes added.
+        catalogue: the shipped one, or that with other people's probes added.
 
     Raises:
         BadSetting: a name that no probe has.
     """
     wanted = set(names)
-    for name in sorted(wanted - set(catalogue)):
+    for name in sorted(wanted - catalogue.keys()):
         raise BadSetting(_unknown(name, catalogue))
     ready: list[Probe] = []
     troubles: list[Trouble] = []
     for name, make in catalogue.items():
         if name not in wanted:
             continue
-        probe = make()
         try:
+            probe = make()
             probe.open()
         except ProbeUnavailable as unavailable:
             troubles.append(Trouble(name, unavailable.reason))
+        except Exception as error:  # a probe of someone else may fail in any way
+            troubles.append(Trouble(name, reason_of(error), is_error=True))
         else:
             ready.append(probe)
     return OpenedProbes(tuple(ready), tuple(troubles))
 
 
 def _unknown(name: str, catalogue: Mapping[str, Factory]) -> str:
+    import difflib  # 2 ms that only a slip is worth
+
     near = difflib.get_close_matches(name, catalogue, n=1)
     hint = f" did you mean {near[0]!r}?" if near else ""
-    known = ", ".join(catalogue)
-    return f"unknown probe {name!r}:{hint} known probes are {known}"
+    return f"unknown probe {name!r}:{hint} known probes are {', '.join(catalogue)}"
