@@ -60,6 +60,12 @@ def is_exception(obj: object) -> bool:
     return bool(_FLAGS(type(obj)) & _IS_BASE_EXCEPTION)
 
 
+def is_plain_container(obj: object) -> bool:
+    """Whether it is a dict, list or tuple itself, not of a subclass."""
+    kind = type(obj)
+    return kind is dict or kind is list or kind is tuple
+
+
 def is_made_in_python(kind: type) -> bool:
     """Whether a class statement (or a heap type of C) made this type."""
     return bool(_FLAGS(kind) & _IS_HEAP_TYPE)
@@ -112,6 +118,13 @@ def instance_dict(obj: object) -> dict[str, Any] | None:
             found = slot.__get__(obj)
             return found if type(found) is dict else None
     return None
+
+
+def is_namespace_of(held: object, owner: object) -> bool:
+    """Whether `held` is the dictionary of the instance `owner`."""
+    if type(held) is not dict or is_dict(owner):
+        return False
+    return instance_dict(owner) is held
 
 
 def slot_values(obj: object) -> Iterable[tuple[str, object]]:
