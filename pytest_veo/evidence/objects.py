@@ -33,6 +33,9 @@ PLAIN_KEYS = tuple(map(id, (str, int, bool, float, bytes, type(None))))
 """Types whose own `repr` is the interpreter's and short enough to show."""
 _KEY_WIDTH = 32
 
+OWN_REFERENCES = next(iter(map(sys.getrefcount, [object()])))
+"""What `map(sys.getrefcount, ...)` says of an object that only that list holds."""
+
 
 def mro(kind: type) -> tuple[type, ...]:
     """The method resolution order, without asking the metaclass."""

@@ -165,14 +165,8 @@ def _below(
     return found
 
 
-def _own_references() -> int:
-    """What `getrefcount` says of an object that only one list holds."""
-    return next(iter(map(sys.getrefcount, [object()])))
-
-
 def _outside_references(nodes: list[object], edges: list[list[int]]) -> list[int]:
-    own = _own_references()
-    outside = [count - own for count in map(sys.getrefcount, nodes)]
+    outside = [count - objects.OWN_REFERENCES for count in map(sys.getrefcount, nodes)]
     for below in edges:
         for i in below:
             outside[i] -= 1
