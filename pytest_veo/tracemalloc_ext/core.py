@@ -135,9 +135,8 @@ def take_snapshot() -> tracemalloc.Snapshot:
 
 def _cut(traceback: tracemalloc.Traceback) -> tuple[tuple[str, int], ...]:
     """The frames newest first, as tracemalloc keeps them itself."""
-    frames = [(frame.filename, frame.lineno) for frame in reversed(traceback)]
-    while len(frames) > 1 and frames[0][0].startswith(_OUR_FOLDER):
-        del frames[0]
+    every = [(frame.filename, frame.lineno) for frame in reversed(traceback)]
+    frames = [each for each in every if not each[0].startswith(_OUR_FOLDER)] or every
     for i, (file, _) in enumerate(frames):
         if i and any(part in file for part in _RUNNERS):
             return tuple(frames[:i])
