@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import tracemalloc
+from collections.abc import Mapping
 
 from pytest_veo.evidence import stacks
 
@@ -15,7 +16,6 @@ from pytest_veo.evidence import stacks
 NFRAME = 24
 _MOST_SITES = 6
 _OFTEN = 0.5  # of the runs
-_HOST_DOMAIN = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +29,8 @@ class Site:
     blocks_per_run: float
     via: str = ""
     """The library line that did it for the user's: `logging/__init__.py:1300`."""
-    domain: int = _HOST_DOMAIN
-    """tracemalloc's domain: 0 is the interpreter's own memory."""
+    memory: str = ""
+    """Whose memory: `cupy device 0`; empty for the interpreter's own."""
 
     def __str__(self) -> str:
         return f"{stacks.shown(self.file)}:{self.line}"
@@ -56,13 +56,20 @@ class Tracing:
             self.note = f"tracemalloc was on already with {limit} frame(s): lines only"
         self._before = tracemalloc.take_snapshot()
 
-    def end(self, runs: int) -> tuple[Site, ...]:
-        """The lines whose memory has grown in the runs: the user's first, by bytes."""
+    def end(
+        self, runs: int, labels: Mapping[int, str] | None = None
+    ) -> tuple[Site, ...]:
+        """The lines whose memory has grown in the runs, the most telling first.
+
+        Args:
+            runs: how often the test ran since `begin`.
+            labels: names for people of tracemalloc's domains other than 0.
+        """
         snapshot = tracemalloc.take_snapshot()
         if self._is_ours:
             tracemalloc.stop()
         before, self._before = self._before, None
-        return sites(before, snapshot, runs)
+        return sites(before, snapshot, runs, labels)
 
     def abandon(self) -> None:
         """Stop without a result."""
@@ -83,7 +90,10 @@ _Key = tuple[int, str, int]
 
 
 def sites(
-    before: tracemalloc.Snapshot | None, after: tracemalloc.Snapshot, runs: int
+    before: tracemalloc.Snapshot | None,
+    after: tracemalloc.Snapshot,
+    runs: int,
+    labels: Mapping[int, str] | None = None,
 ) -> tuple[Site, ...]:
     """The lines that hold more in `after` than in `before`.
 
@@ -102,14 +112,24 @@ def sites(
         for key, sum_ in totals.items()
         if sum_.size > 0 and sum_.count >= enough
     ]
-    grown.sort(key=lambda each: (not stacks.is_users(each[0][1]), -each[1].size))
-    return tuple(_site(key, sum_, runs) for key, sum_ in grown[:_MOST_SITES])
+    grown.sort(
+        key=lambda each: (
+            each[0][0] == 0,  # device memory first
+            not stacks.is_users(each[0][1]),
+            -each[1].size,
+        )
+    )
+    return tuple(
+        _site(key, sum_, runs, labels or {}) for key, sum_ in grown[:_MOST_SITES]
+    )
 
 
 def _by_line(snapshot: tracemalloc.Snapshot, sign: int) -> dict[_Key, _Sum]:
     found: dict[_Key, _Sum] = {}
     for trace in snapshot.traces:
         frames = [(frame.filename, frame.lineno) for frame in reversed(trace.traceback)]
+        if trace.domain == 0 and frames and stacks.is_own(frames[0][0]):
+            continue  # what this plugin or pytest allocated on the way
         lines = stacks.trimmed(frames)
         line = stacks.users(lines)
         if line is None:
@@ -122,7 +142,7 @@ def _by_line(snapshot: tracemalloc.Snapshot, sign: int) -> dict[_Key, _Sum]:
     return found
 
 
-def _site(key: _Key, total: _Sum, runs: int) -> Site:
+def _site(key: _Key, total: _Sum, runs: int, labels: Mapping[int, str]) -> Site:
     domain, file, number = key
     return Site(
         file=file,
@@ -131,5 +151,5 @@ def _site(key: _Key, total: _Sum, runs: int) -> Site:
         bytes_per_run=total.size / runs,
         blocks_per_run=total.count / runs,
         via=total.via,
-        domain=domain,
+        memory=labels.get(domain, f"domain {domain}" if domain else ""),
     )

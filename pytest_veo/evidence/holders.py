@@ -32,7 +32,9 @@ class Holder:
 
     def lines(self) -> tuple[str, ...]:
         """One to four lines for people."""
-        first = f"{self.path} -> {self.type_name}" if self.path else self.type_name
+        ends_with_type = self.path.endswith(f"-> {self.type_name}")
+        first = self.path if ends_with_type else f"{self.path} -> {self.type_name}"
+        first = first.removeprefix(" -> ")
         return (first, self.reason) if self.reason else (first,)
 
 

@@ -98,7 +98,7 @@ def representatives(newborn: list[object], runs: int, most: int = 3) -> list[obj
     inner = set(map(id, gc.get_referents(*newborn))) if groups else set()
     groups.sort(key=lambda group: (_rank(group[0]), _is_inner(group, inner)))
     telling = [group for group in groups if _rank(group[0]) < _MACHINERY]
-    return [_middle(group, inner) for group in (telling or groups)[:most]]
+    return [_middle(group, inner) for group in telling[:most]]
 
 
 def _is_inner(group: list[object], inner: set[int]) -> bool:

@@ -140,17 +140,22 @@ class Places:
         """Look at every container of the heap."""
         return cls({name: _column(name, held) for name, held in _containers()})
 
-    def grown(self, runs: int, seconds: float = 2.0) -> tuple[GrownPlace, ...]:
+    def grown(
+        self, runs: int, seconds: float = 2.0, ours: Iterable[object] = ()
+    ) -> tuple[GrownPlace, ...]:
         """The containers that have grown since, most entries first.
 
         Args:
             runs: how often the test has run since `take`.
             seconds: how long to look for the names of the places.
+            ours: containers of the caller, whose growth is not the test's.
         """
+        not_theirs = set(map(id, ours))
         found: list[_Candidate] = []
         for name, held in _containers():
             if name in self._columns:
                 found += _compare(self._columns[name], name, held, runs)
+        found = [each for each in found if id(each.held) not in not_theirs]
         found.sort(key=lambda each: -each.per_run)
         found = found[:_MOST]
         containers = [each.held for each in found]

@@ -22,7 +22,7 @@ from pytest_veo.evidence import objects
 Owner = Literal["user", "python", "pytest", "veo"]
 
 
-class Root(enum.Enum):
+class Root(enum.StrEnum):
     """The end of a chain."""
 
     MODULE = "module"

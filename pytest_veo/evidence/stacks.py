@@ -24,7 +24,11 @@ class Line:
     @property
     def source(self) -> str:
         """The line's text; empty when the file cannot be read."""
-        return linecache.getline(self.file, self.number).strip()
+        was_known = self.file in linecache.cache
+        text = linecache.getline(self.file, self.number).strip()
+        if not was_known:
+            linecache.cache.pop(self.file, None)  # or our looking were growth itself
+        return text
 
     def __str__(self) -> str:
         return f"{shown(self.file)}:{self.number}"

@@ -27,6 +27,7 @@ from pytest_veo.tracemalloc_ext.core import Domain
 from pytest_veo.tracemalloc_ext.core import DomainStatistic
 from pytest_veo.tracemalloc_ext.core import domains
 from pytest_veo.tracemalloc_ext.core import is_tracking
+from pytest_veo.tracemalloc_ext.core import labels
 from pytest_veo.tracemalloc_ext.core import notes
 from pytest_veo.tracemalloc_ext.core import only
 from pytest_veo.tracemalloc_ext.core import start
@@ -43,6 +44,7 @@ __all__ = [
     "DomainStatistic",
     "domains",
     "is_tracking",
+    "labels",
     "notes",
     "only",
     "start",

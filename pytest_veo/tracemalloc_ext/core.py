@@ -100,6 +100,11 @@ def domains() -> tuple[Domain, ...]:
     return () if _state is None else _state.ledger.domains
 
 
+def labels() -> dict[int, str]:
+    """The numbers of the domains in use, with their names for people."""
+    return {each.number: each.label for each in domains()}
+
+
 def track(source: str, device: int, address: int, size_bytes: int) -> None:
     """Add a block of an allocator of your own. Does nothing while tracking is off."""
     if _state is not None:
