@@ -128,8 +128,8 @@ def _by_line(snapshot: tracemalloc.Snapshot, sign: int) -> dict[_Key, _Sum]:
     found: dict[_Key, _Sum] = {}
     for trace in snapshot.traces:
         frames = [(frame.filename, frame.lineno) for frame in reversed(trace.traceback)]
-        if trace.domain == 0 and frames and stacks.is_own(frames[0][0]):
-            continue  # what this plugin or pytest allocated on the way
+        if trace.domain == 0 and stacks.is_side_effect(frames):
+            continue
         lines = stacks.trimmed(frames)
         line = stacks.users(lines)
         if line is None:

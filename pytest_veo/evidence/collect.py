@@ -128,7 +128,8 @@ class Collector:
         """
         descriptors = self._descriptors.end()
         native_sites = self._native.end(runs) if self._native is not None else ()
-        born = self._nursery.close()
+        ours = set(map(id, self._descriptors.containers))
+        born = [each for each in self._nursery.close() if id(each) not in ours]
         self._is_open = False
         created = creations.find(born, descriptors, runs)
         sites, notes = self._end_tracing(runs)

@@ -61,7 +61,7 @@ class Descriptors:
     @property
     def containers(self) -> tuple[object, ...]:
         """What grows here itself."""
-        return (self._lines,)
+        return self._lines, self._before
 
     def begin(self) -> None:
         """Note what is open, and note stacks from now on."""

@@ -179,6 +179,7 @@ class _Candidate:
     entries: int
     per_run: float
     is_certain: bool
+    was_empty: bool
 
 
 def _containers() -> Iterator[tuple[str, list[Any]]]:
@@ -245,7 +246,7 @@ def _compare(
             continue
         same = not firsts or not lengths[i] or _firsts(name, [obj])[0] == firsts[i]
         per_run = (length - lengths[i]) / runs
-        found.append(_Candidate(obj, name, length, per_run, same))
+        found.append(_Candidate(obj, name, length, per_run, same, not lengths[i]))
     return found
 
 
@@ -341,7 +342,10 @@ def _place_of(named: _Named, weight: Weight) -> GrownPlace:
         held_bytes=weight.total_bytes,
         held_large_bytes=weight.large_bytes,
         is_bookkeeping=named.is_bookkeeping,
-        is_certain=candidate.is_certain,
+        # An empty container has no first entry to be known by; on its own, out of
+        # everybody's reach, it is more likely a new one at an old address.
+        is_certain=candidate.is_certain
+        and not (candidate.was_empty and chain.root is Root.NATIVE),
     )
 
 

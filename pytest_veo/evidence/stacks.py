@@ -11,6 +11,7 @@ import sysconfig
 from collections.abc import Iterable
 
 
+_IMPORT = "<frozen importlib"
 _PACKAGES = ("pytest_veo", "_pytest", "pytest", "pluggy")
 
 
@@ -80,6 +81,19 @@ def trimmed(frames: Iterable[tuple[str, int]]) -> tuple[Line, ...]:
     return tuple(kept)
 
 
+def is_side_effect(frames: Iterable[tuple[str, int]]) -> bool:
+    """Whether a stack is of pytest, this plugin or an import, not of the test.
+
+    Libraries work for whoever called them: the first frame that is no library's says
+    for whom. An import happens once.
+    """
+    files = [file for file, _ in frames]
+    if any(file.startswith(_IMPORT) for file in files):
+        return True
+    first = next((f for f in files if not f.startswith(_library_folders())), "")
+    return is_own(first)
+
+
 def users(lines: tuple[Line, ...]) -> Line | None:
     """The newest line of the user's own code, or the newest at all."""
     return next(
@@ -90,7 +104,7 @@ def users(lines: tuple[Line, ...]) -> Line | None:
 def shown(file: str) -> str:
     """The path as it is shortest: relative to the working directory or a library."""
     for folder in (*_site_folders(), *_library_folders()):
-        if file.startswith(folder):
+        if file.startswith(folder) and folder.endswith("/"):
             return file[len(folder) :]
     path = pathlib.Path(file)
     try:
