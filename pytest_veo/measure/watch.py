@@ -163,8 +163,8 @@ class Watch:
             before = self._before = self.meter.glance()
         else:
             # Since then pytest has logged the last test; its lists grow in leaps.
-            drift = self.meter.heap_bytes() - before.values[1]
-            if drift > DRIFT_BYTES and before.layout[1] is HEAP:
+            drift = self.meter.heap_since(before)
+            if drift > DRIFT_BYTES:
                 self.ledger.charge(HEAP, drift)
         return before
 

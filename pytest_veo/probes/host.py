@@ -32,7 +32,7 @@ def _counter(name: str, unit: Unit, **more: object) -> Counter:
 
 BLOCKS = _counter("python_blocks", Unit.COUNT, gate=8)
 """Objects of up to 512 bytes that Python's own allocator has handed out."""
-HEAP = _counter("heap", Unit.BYTES, gate=1024, exact=False, step=16)
+HEAP = _counter("heap", Unit.BYTES, gate=2048, exact=False, step=16)
 """Native memory in use: malloc'ed and not freed, objects over 512 bytes included."""
 MAPPED = _counter(
     "mapped", Unit.BYTES, rung=Rung.DRIVER, gate=256 << 10, exact=False, step=4096
@@ -304,14 +304,13 @@ def pending_tasks() -> list[object]:
 def describe_descriptors() -> dict[int, str]:
     """What each open descriptor is: a path, `socket:[123]`, `pipe:[9]`, `memfd:x`."""
     found = {}
-    folder = Path("/proc/self/fd")
     try:
-        numbers = [int(name) for name in os.listdir(folder)]
+        links = list(Path("/proc/self/fd").iterdir())
     except OSError:
         return {}
-    for number in numbers:
+    for link in links:
         try:
-            found[number] = os.readlink(folder / str(number))
+            found[int(link.name)] = str(link.readlink())
         except OSError:  # the one that listed the folder is closed by now
             continue
     return found
