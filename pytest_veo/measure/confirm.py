@@ -6,10 +6,10 @@ machine integers that is made beforehand, and nothing else outlives a run.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from array import array
 from typing import TYPE_CHECKING
+from typing import NamedTuple
 from typing import Protocol
 
 from pytest_veo.measure.meter import Glance
@@ -50,8 +50,7 @@ class Runs(Protocol):
         """Empty if the run passed, else why it did not."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(NamedTuple):
     """How far confirming may go."""
 
     most_runs: int
@@ -65,8 +64,7 @@ class Limits:
     for noisy ones are seldom all flat at the same time. None: all, together."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Confirmed:
+class Confirmed(NamedTuple):
     """What the re-runs showed of each counter."""
 
     layout: tuple[Counter, ...]

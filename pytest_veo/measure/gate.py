@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from pytest_veo.measure.confirm import ARENA_BYTES
 from pytest_veo.memory.snapshot import Counter
@@ -40,8 +41,7 @@ _CLEARED_LEAST = 3
 _NEVER = 1 << 62
 
 
-@dataclasses.dataclass(frozen=True)
-class Suspicion:
+class Suspicion(NamedTuple):
     """A counter that grew by more than its gate."""
 
     counter: Counter

@@ -6,6 +6,7 @@ session goes on.
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from pytest_veo.memory.snapshot import Snapshot
 from pytest_veo.memory.snapshot import Trouble
 from pytest_veo.probes.host import HEAP
 from pytest_veo.probes.host import HostProbe
+from pytest_veo.probes.sleeping import SleepingProbe
 
 
 if TYPE_CHECKING:
@@ -53,8 +55,13 @@ class Meter:
         self, probes: Sequence[Probe], troubles: Sequence[Trouble] = ()
     ) -> None:
         self.probes = list(probes)
-        host = next((p for p in probes if isinstance(p, HostProbe)), None)
-        self._heap_bytes = host.heap_bytes if host is not None else None
+        self._host = next(
+            (p for p in probes if isinstance(p, HostProbe) and p.shared_place >= 0),
+            None,
+        )
+        self._lone_host: HostProbe | None = None
+        """The host probe, while no other one has anything to watch."""
+        self._signs = (0, 0)
         self._refused = list(troubles)
         self._parts: tuple[tuple[Counter, ...], ...] = ()
         self._layout: tuple[Counter, ...] = ()
@@ -80,6 +87,17 @@ class Meter:
 
     def glance(self) -> Glance:
         """The cheap figures; nothing is collected, synchronised or imported."""
+        host = self._lone_host
+        if host is not None:
+            values = host.glance()
+            # A framework comes with modules, a driver with a mapped library.
+            signs = (len(sys.modules), values[host.shared_place])
+            if signs == self._signs:
+                return Glance(self._layout, values)
+            self._signs = signs
+        return self._glance_all()
+
+    def _glance_all(self) -> Glance:
         values: tuple[int, ...] = ()
         parts: list[tuple[Counter, ...]] = []
         for probe in self.probes:
@@ -94,16 +112,25 @@ class Meter:
                     )
             except Exception as error:
                 self._drop(probe, error)
-                return self.glance()
+                return self._glance_all()
             values += part
             parts.append(probe.counters)
-        return Glance(self._layout_of(parts), values)
+        layout = self._layout_of(parts)
+        self._lone_host = self._host if self._others_sleep() else None
+        return Glance(layout, values)
+
+    def _others_sleep(self) -> bool:
+        return self._host is not None and all(
+            isinstance(probe, SleepingProbe) and probe.is_asleep
+            for probe in self.probes
+            if probe is not self._host
+        )
 
     def heap_since(self, before: Glance) -> int:
         """How the native heap has grown since, for a fraction of a glance's cost."""
-        if self._heap_bytes is None or HEAP not in before.layout[:2]:
+        if self._host is None or HEAP not in before.layout[:2]:
             return 0
-        return self._heap_bytes() - before.values[before.layout.index(HEAP)]
+        return self._host.heap_bytes() - before.values[before.layout.index(HEAP)]
 
     def _layout_of(self, parts: list[tuple[Counter, ...]]) -> tuple[Counter, ...]:
         known = self._parts
@@ -139,6 +166,8 @@ class Meter:
 
     def _drop(self, probe: Probe, error: Exception) -> None:
         self.probes.remove(probe)
+        if probe is self._host:
+            self._host = self._lone_host = None
         reason = f"{type(error).__name__}: {error}"
         self._refused.append(Trouble(probe.name, reason, is_error=True))
 

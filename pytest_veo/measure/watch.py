@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import sys
 import time
 from typing import TYPE_CHECKING
 from typing import Any
@@ -210,12 +211,14 @@ class Watch:
         self._before = None
         if self.config.getoption("usepdb", False):
             return
-        for error in self._errors:
-            release_frames(error)
+        last = getattr(sys, "last_value", None)  # an xfailed call's, too
+        for error in (*self._errors, last):
+            if error is not None:
+                release_frames(error)
+        del last
         forget_last_exception()
-        if self._errors:
-            self._errors.clear()
-            gc.collect()
+        self._errors.clear()
+        gc.collect()
 
     # ------------------------------------------------------------------ a suspect
 
@@ -245,7 +248,7 @@ class Watch:
         self.totals.confirm_ns += spent_ns
         self._credit.spend(spent_ns)
         if verdict is not CLEAN:
-            verdict = dataclasses.replace(verdict, spent_ns=spent_ns)
+            verdict = verdict._replace(spent_ns=spent_ns)
             verdict = self._reviewed(item, verdict)
         measured.verdict = verdict
 
@@ -277,7 +280,7 @@ class Watch:
             return unconfirmed(first, suspicions, refused)
         self.totals.followed += 1
         limits = _limits(budget, suspicions)
-        shown = self._run_again(item, dataclasses.replace(limits, patience_ns=0))
+        shown = self._run_again(item, limits._replace(patience_ns=0))
         verdict = rule(first, shown, budget)
         if not verdict.is_leak:
             if verdict.outcome is Outcome.CLEAN:
@@ -350,15 +353,10 @@ class Watch:
 
     # -------------------------------------------------------------------- hooks
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(
-        self, call: pytest.CallInfo[None]
-    ) -> Generator[None, Any, Any]:
+    def pytest_exception_interact(self, call: pytest.CallInfo[None]) -> None:
         """Remember what a failure raised, to let go of its frames later."""
-        result = yield
         if call.excinfo is not None and not self.is_rerunning:
             self._errors.append(call.excinfo.value)
-        return result
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
