@@ -56,7 +56,9 @@ def is_large(counter: Counter, growth: int) -> bool:
         return True
     if counter.unit is Unit.COUNT:
         return growth >= LARGE_BLOCKS
-    if counter.rung is Rung.DRIVER and growth % ARENA_BYTES == 0:
+    if counter.rung is Rung.HELD:
+        return False  # a pool grows with use
+    if counter.key == "host.mapped" and growth % ARENA_BYTES == 0:
         return False  # most likely Python's own arenas
     return growth >= LARGE_BYTES
 

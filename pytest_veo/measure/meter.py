@@ -21,15 +21,49 @@ from pytest_veo.probes.sleeping import SleepingProbe
 
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from collections.abc import Sequence
 
     from pytest_veo.probes.base import Probe
 
 
-class Glance(NamedTuple):
-    """The cheap figures of every active probe at one instant."""
+class Layout(tuple[Counter, ...]):
+    """The counters of a glance, in its order.
 
-    layout: tuple[Counter, ...]
+    `inside` says, for the place of a counter that the driver keeps for this process,
+    the places of the allocators' totals on the same device: a pool that grows is no
+    growth beside the pools.
+    """
+
+    inside: tuple[tuple[int, tuple[int, ...]], ...]
+
+    def __new__(cls, counters: Iterable[Counter] = ()) -> Layout:
+        """The layout of these counters."""
+        layout = super().__new__(cls, counters)
+        layout.inside = tuple(
+            (place, pools)
+            for place, counter in enumerate(layout)
+            if counter.key == _PROCESS and (pools := _pools(layout, counter.device))
+        )
+        return layout
+
+
+_PROCESS = "nvml.process"
+_POOL_TOTALS = frozenset({"torch.reserved", "cupy.held", "jax.held"})
+
+
+def _pools(layout: Layout, device: str) -> tuple[int, ...]:
+    return tuple(
+        place
+        for place, counter in enumerate(layout)
+        if counter.device == device and counter.key in _POOL_TOTALS
+    )
+
+
+class Glance(NamedTuple):
+    """The figures of every active probe at one instant."""
+
+    layout: Layout
     """The same object as long as no probe's counters changed."""
     values: tuple[int, ...]
 
@@ -38,14 +72,19 @@ def growth(before: Glance, after: Glance) -> list[int]:
     """After minus before, for each counter of `after`.
 
     A counter that was not there before counted 0: its framework was not initialised.
+    What the driver books for the process is reduced by what its pools grew.
     """
     if before.layout is after.layout:
-        return [b - a for a, b in zip(before.values, after.values, strict=True)]
-    old = dict(zip(before.layout, before.values, strict=True))
-    return [
-        value - old.get(counter, 0)
-        for counter, value in zip(after.layout, after.values, strict=True)
-    ]
+        grown = [b - a for a, b in zip(before.values, after.values, strict=True)]
+    else:
+        old = dict(zip(before.layout, before.values, strict=True))
+        grown = [
+            value - old.get(counter, 0)
+            for counter, value in zip(after.layout, after.values, strict=True)
+        ]
+    for place, pools in after.layout.inside:
+        grown[place] -= sum(grown[pool] for pool in pools)
+    return grown
 
 
 class Meter:
@@ -64,7 +103,8 @@ class Meter:
         self._signs = (0, 0)
         self._refused = list(troubles)
         self._parts: tuple[tuple[Counter, ...], ...] = ()
-        self._layout: tuple[Counter, ...] = ()
+        self._layout = Layout()
+        self._examined = Layout()
         self.seen: set[Counter] = set()
         """Every counter that was read at least once."""
 
@@ -132,13 +172,13 @@ class Meter:
             return 0
         return self._host.heap_bytes() - before.values[before.layout.index(HEAP)]
 
-    def _layout_of(self, parts: list[tuple[Counter, ...]]) -> tuple[Counter, ...]:
+    def _layout_of(self, parts: list[tuple[Counter, ...]]) -> Layout:
         known = self._parts
         if len(parts) != len(known) or any(
             a is not b for a, b in zip(parts, known, strict=True)
         ):
             self._parts = tuple(parts)
-            self._layout = tuple(counter for part in parts for counter in part)
+            self._layout = Layout(counter for part in parts for counter in part)
             self.seen.update(self._layout)
         return self._layout
 
@@ -155,6 +195,17 @@ class Meter:
             readings=tuple(readings),
             troubles=self.troubles,
         )
+
+    def examine(self) -> Glance:
+        """As `glance`, with the dear figures of frameworks that are in use."""
+        if self._lone_host is not None:
+            return self.glance()
+        readings = self.read().readings
+        counters = tuple(reading.counter for reading in readings)
+        if counters != tuple(self._examined):
+            self._examined = Layout(counters)
+            self.seen.update(counters)
+        return Glance(self._examined, tuple(reading.value for reading in readings))
 
     def settle(self) -> None:
         """Let every active probe synchronise and flush."""

@@ -50,6 +50,7 @@ def settle(
     *,
     steps: Callable[[], None] = nothing,
     waits_s: Sequence[float] = LONG_WAITS_S,
+    examine: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Glance:
     """Synchronise, collect, flush, and read again until nothing more comes back.
@@ -59,19 +60,21 @@ def settle(
         before: the figures that ought to be reached again.
         steps: settle steps of other plugins.
         waits_s: how long to wait, again and again, for what time alone brings back.
+        examine: read the dear figures, too.
         sleep: the clock to wait by.
     """
+    look = meter.examine if examine else meter.glance
     meter.settle()
     gc.collect()
     steps()
-    after = meter.glance()
+    after = look()
     for wait in waits_s:
         if not may_come_back(before, after):
             break
         sleep(wait)
         meter.settle()
         gc.collect()
-        after = meter.glance()
+        after = look()
     return after
 
 

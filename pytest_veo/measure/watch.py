@@ -318,8 +318,7 @@ class Watch:
                     self._steps(item)
 
                 confirmation = Confirmation(self.meter, rerunner, limits, steps=steps)
-                start = settle(self.meter, self.meter.glance(), steps=steps)
-                return confirmation.go(start)
+                return confirmation.go()
 
     def _find_filling(self, item: pytest.Item, shown: Confirmed) -> Filling | None:
         """The bounded place that the item's growth goes into, if it does."""
