@@ -62,6 +62,8 @@ class Limits(NamedTuple):
     suspects: frozenset[Counter] | None = None
     """The counters that must be decided; each is done with once it was seen flat,
     for noisy ones are seldom all flat at the same time. None: all, together."""
+    quiet_runs: int = 3
+    """So many runs in a row without growth clear a counter."""
 
 
 class Confirmed(NamedTuple):
@@ -227,6 +229,7 @@ class _Table:
         self._cells = array("q", bytes(8 * self._width * (limits.most_runs + 1)))
         self._cells[: self._width] = array("q", start.values)
         self._is_hasty = limits.suspects is not None
+        self._quiet_runs = limits.quiet_runs
         self._needed = [
             limits.suspects is None or counter in limits.suspects
             for counter in start.layout
@@ -270,7 +273,7 @@ class _Table:
             large=large_of(counter),
             tiny=tiny_of(counter),
             small=float(16 << 10) if counter.key == "host.heap" else 0.0,
-            quiet_runs=2 if self._is_hasty else 3,
+            quiet_runs=self._quiet_runs,
         )
         found = course(series, rule)
         self._done[place] = self._is_hasty and found is Course.FLAT

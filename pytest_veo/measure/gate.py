@@ -30,7 +30,7 @@ _WINDOW = 16
 _TYPICAL = 11
 """Which of the recent costs, in order, stands for them all."""
 _LEARN_EVERY = 4
-_FADE_EVERY = 64
+_FADE_EVERY = 512
 _FADE = 0.5
 
 _FIRST_IDLE = {"host.python_blocks": (35, 6), "host.heap": (304, 64)}
@@ -200,6 +200,11 @@ class Gate:
                 # Not the largest: the first use of something is no noise.
                 self._noise[suspicion.counter] = float(sorted(known)[-2])
         self._forget_limits()
+
+    @property
+    def is_experienced(self) -> bool:
+        """Whether suspicions have come to nothing before."""
+        return any(len(seen) >= _CLEARED_LEAST for seen in self._cleared.values())
 
     def _forget_limits(self) -> None:
         for lane in self._lanes.values():

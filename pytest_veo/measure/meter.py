@@ -10,6 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 from typing import NamedTuple
+from typing import Self
 
 from pytest_veo.memory.snapshot import Counter
 from pytest_veo.memory.snapshot import Reading
@@ -37,7 +38,7 @@ class Layout(tuple[Counter, ...]):
 
     inside: tuple[tuple[int, tuple[int, ...]], ...]
 
-    def __new__(cls, counters: Iterable[Counter] = ()) -> Layout:
+    def __new__(cls, counters: Iterable[Counter] = ()) -> Self:
         """The layout of these counters."""
         layout = super().__new__(cls, counters)
         layout.inside = tuple(
@@ -107,6 +108,11 @@ class Meter:
         self._examined = Layout()
         self.seen: set[Counter] = set()
         """Every counter that was read at least once."""
+
+    @property
+    def watches_devices(self) -> bool:
+        """Whether a framework was in use at the last glance."""
+        return len(self._parts) > 1
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:
