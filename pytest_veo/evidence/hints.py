@@ -86,7 +86,7 @@ def _held_by_c(evidence: Evidence) -> bool:
 
 def _no_python(evidence: Evidence) -> bool:
     is_empty = not evidence.holders and not _user_places(evidence)
-    return is_empty and not evidence.creations
+    return is_empty and not evidence.creations and not evidence.native_sites
 
 
 def _growing(*kinds: str) -> Callable[[Evidence], bool]:
@@ -194,6 +194,11 @@ PATTERNS: tuple[Pattern, ...] = (
         "object held by C code",
         _held_by_c,
         "look for the extension at the allocating line: a newer version may release it",
+    ),
+    Pattern(
+        "memory of C code",
+        lambda evidence: bool(evidence.native_sites),
+        "the C functions above did not free it: try a newer version, or report it",
     ),
     Pattern(
         "memory of C code",

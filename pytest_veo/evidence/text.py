@@ -77,8 +77,9 @@ def _device_line(site: DeviceSite) -> str:
 
 def _native_lines(site: NativeSite) -> list[str]:
     amount = _amount(site.bytes_per_run, site.blocks_per_run)
+    first = f"{site.where}  {site.source}  [native, {amount}]"
     chain = " < ".join(site.native)
-    return [f"{site.where}  {site.source}  [native, {amount}]", f"in C: {chain}"]
+    return [first, f"in C: {chain}"] if chain else [first]
 
 
 def _holding(evidence: Evidence) -> list[str]:
