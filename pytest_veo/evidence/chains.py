@@ -12,7 +12,7 @@ from pytest_veo.evidence.climb import Ascent
 from pytest_veo.evidence.roots import Root
 
 
-_LONGEST = 6
+_LONGEST = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

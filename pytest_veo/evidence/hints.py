@@ -107,7 +107,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "exception that keeps frames",
-        _any_type("traceback"),
+        lambda e: _any_type("traceback")(e) and not _held_by_c(e),
         "a kept exception keeps every local of its frames: keep str(error), or call "
         "error.with_traceback(None) before you keep it",
     ),
@@ -145,7 +145,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "logger for every request",
-        _any_path(".loggerDict"),
+        lambda e: any(p.path.endswith(".loggerDict") for p in _user_places(e)),
         "loggers live for ever: use one logger and put the name into the message or "
         "`extra`",
     ),

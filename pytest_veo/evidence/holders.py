@@ -93,7 +93,7 @@ def _reason(chain: chains.Chain, extra: int) -> str:
         times = "once" if extra == 1 else f"{extra} times"
         return (
             f"no Python object holds it, yet it is referenced {times} more than Python "
-            "code accounts for: C or C++ code keeps it (an extension that forgets to "
-            "release it, a callback registered in C, a C++ reference cycle)"
+            "accounts for: C or C++ code keeps it (an extension that does not release "
+            "it, a callback registered in C, a C++ reference cycle)"
         )
     return "no Python object and no running function holds it: C or C++ code does"

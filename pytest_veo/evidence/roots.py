@@ -17,6 +17,7 @@ from typing import Literal
 
 from pytest_veo.evidence import edges
 from pytest_veo.evidence import objects
+from pytest_veo.evidence import stacks
 
 
 Owner = Literal["user", "python", "pytest", "veo"]
@@ -161,8 +162,9 @@ def running_frames() -> dict[int, Landing]:
         while each is not None:
             owner = owner_of_frame(each)
             if owner != "veo" and _has_own_locals(each):
+                place = _place_of(each)
                 for name, value in edges.locals_of(each):
-                    found.setdefault(id(value), _landing_of_local(each, owner, name))
+                    found.setdefault(id(value), _landing_of_local(place, owner, name))
             each = each.f_back
     return found
 
@@ -173,10 +175,13 @@ def _has_own_locals(frame: types.FrameType) -> bool:
     return not is_start_up and bool(frame.f_code.co_flags & inspect.CO_OPTIMIZED)
 
 
-def _landing_of_local(frame: types.FrameType, owner: str, name: str) -> Landing:
-    """A local variable lives as long as its call: anything lasting explains more."""
+def _place_of(frame: types.FrameType) -> str:
     code = frame.f_code
-    place = f"local variable {name} of {code.co_qualname}"
-    place += f" ({code.co_filename}:{frame.f_lineno})"
+    return f"{code.co_qualname} ({stacks.shown(code.co_filename)}:{frame.f_lineno})"
+
+
+def _landing_of_local(place: str, owner: Owner, name: str) -> Landing:
+    """A local variable lives as long as its call: anything lasting explains more."""
     root = Root.PYTEST if owner == "pytest" else Root.FRAME
-    return Landing(root, place, is_last_resort=True)
+    text = f"local variable {name} of {place}"
+    return Landing(root, text, is_last_resort=True)

@@ -284,8 +284,8 @@ def test_an_object_that_only_c_code_holds_says_so(shop: Any) -> None:
     assert holder.root is Root.NATIVE
     assert holder.path == ""
     assert holder.reason.startswith(
-        "no Python object holds it, yet it is referenced once more than Python code "
-        "accounts for: C or C++ code keeps it"
+        "no Python object holds it, yet it is referenced once more than Python "
+        "accounts for: C or C++ code keeps it (an extension that does not release it"
     )
 
 
