@@ -325,3 +325,14 @@ def test_a_kept_error_is_not_blamed_on_this_search() -> None:
         holders.find([error])
         after = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__))
     assert stack == after
+
+
+def test_the_search_itself_leaves_no_garbage(shop: Any) -> None:
+    shop.S = Session()
+    gc.collect()
+    gc.disable()
+    try:
+        holders.find([shop.S])
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
