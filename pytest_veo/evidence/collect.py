@@ -26,6 +26,8 @@ from pytest_veo.evidence.places import Places
 
 Level = Literal["light", "full", "native"]
 
+_KNOWN_DOMAINS = {389047: "NumPy array data"}
+
 
 class DomainTracing(Protocol):
     """`pytest_veo.tracemalloc_ext`, as far as the collector needs it."""
@@ -136,10 +138,10 @@ class Collector:
         return self._end_of_objects(runs)
 
     def _end_of_objects(self, runs: int) -> Evidence:
-        descriptors = self._descriptors.end()
         ours = set(map(id, self._descriptors.containers))
         born = [each for each in self._nursery.close() if id(each) not in ours]
         self._is_open = False
+        descriptors = self._descriptors.end()
         created = creations.find(born, descriptors, runs)
         sites, notes = self._end_tracing(runs)
         blocks = device_blocks.grown(self._blocks, device_blocks.look(), runs)
@@ -172,7 +174,8 @@ class Collector:
         notes = [self._nursery.note, self._history.note]
         if self._tracing is None:
             return (), tuple(notes)
-        labels = self._domains.labels() if self._domains is not None else {}
+        ours = self._domains.labels() if self._domains is not None else {}
+        labels = _KNOWN_DOMAINS | ours
         sites = self._tracing.end(runs, labels)
         notes.append(self._tracing.note)
         if self._domains is not None:

@@ -203,7 +203,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "memory of C code",
         _no_python,
-        "no Python object stayed; pip install 'pytest-veo[native]' to name the C code",
+        "no new Python object was found; pip install 'pytest-veo[native]' "
+        "to name the C code",
     ),
 )
 

@@ -63,6 +63,7 @@ def find(
         )
         if not any(_is_same_chain(holder, other) for other in found):
             found.append(holder)
+    found.sort(key=lambda each: each.root in (Root.NATIVE, Root.UNKNOWN))
     return tuple(found)
 
 

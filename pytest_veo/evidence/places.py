@@ -37,7 +37,7 @@ from pytest_veo.evidence.retained import Weight
 from pytest_veo.evidence.roots import Root
 
 
-_OFTEN = 0.5  # of the runs: growth that is rarer does not belong to the test
+_OFTEN = 0.25  # of the runs: growth that is rarer does not belong to the test
 _MOST = 40
 _SAMPLE = 200
 _SAMPLE_RUNS = 4
@@ -237,7 +237,7 @@ def _compare(
     before: _Column, name: str, held: list[Any], runs: int
 ) -> list[_Candidate]:
     index = dict(zip(before.ids, range(len(before.ids)), strict=True))
-    enough = max(1, math.ceil(runs * _OFTEN))
+    enough = max(min(runs, 2), math.ceil(runs * _OFTEN))
     lengths, firsts = before.lengths, before.firsts
     found = []
     for obj, length in zip(held, map(_LENGTHS[name], held), strict=True):
