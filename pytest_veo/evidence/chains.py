@@ -96,10 +96,9 @@ def _context_variable(parent: object, following: list[object]) -> str:
     if not _is_context_part(parent):
         return ""
     inside = gc.get_referents(parent)
-    for pair in itertools.pairwise(inside):
-        names = [each for each in pair if type(each) is contextvars.ContextVar]
-        if names and any(each is following[0] for each in pair):
-            return f" (context variable {names[0].name})"
+    for value, key in itertools.pairwise(inside):  # it is visited from its end
+        if value is following[0] and type(key) is contextvars.ContextVar:
+            return f" (context variable {key.name})"
     return ""
 
 
