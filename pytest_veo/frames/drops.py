@@ -12,6 +12,7 @@ import enum
 
 import numpy as np
 
+from pytest_veo.frames.series import Bools
 from pytest_veo.frames.series import Event
 from pytest_veo.frames.series import FrameSeries
 from pytest_veo.frames.series import Int64s
@@ -108,6 +109,22 @@ def most_within(
         lost_most = int((behind[ends] - behind).max())
         candidates.append((DropKind.MISSED_SLOTS, lost_most))
     return max(candidates, key=lambda each: each[1], default=None)
+
+
+def lost_frames(
+    series: FrameSeries, kind: DropKind, target_ns: float | None
+) -> Bools | None:
+    """Which frames, slots or numbers were lost, in their order; None if unknown."""
+    if kind is DropKind.NOT_DISPLAYED:
+        return series.dropped
+    if kind is DropKind.MISSED_SLOTS and target_ns is not None:
+        return series.intervals_ns > 1.5 * target_ns
+    if kind is DropKind.SEQUENCE_GAPS and series.sequence is not None:
+        first = int(series.sequence.min())
+        lost = np.ones(int(series.sequence.max()) - first + 1, np.bool_)
+        lost[series.sequence - first] = False
+        return lost
+    return None
 
 
 def _behind(series: FrameSeries, target_ns: float) -> Int64s:

@@ -25,6 +25,7 @@ Bools = npt.NDArray[np.bool_]
 MISSING_NS = int(np.iinfo(np.int64).min)
 """A stamp that was not taken, in a stage's array."""
 
+_PER_FRAME = ("dropped", "sequence", "animation_ns", "render_scale", "rows")
 _Word = TypeVar("_Word", bound=enum.StrEnum)
 
 
@@ -228,31 +229,46 @@ class FrameSeries:
 
     def after(self, frames: int) -> FrameSeries:
         """The series without its first `frames` frames; numbers stay what they were."""
-        kept = slice(min(frames, len(self)), None)
+        start = min(frames, len(self))
+        first = self.first_index + start
+        return dataclasses.replace(self._part(slice(start, None)), first_index=first)
+
+    def of_stage(self, event: Event) -> FrameSeries | None:
+        """The frames that reached a stage, paced by it; None without such a stage."""
+        stage = self.stage(event)
+        if stage is None or event is self.event:
+            return None if stage is None else self
+        reached = stage.t_ns != MISSING_NS
+        part = self if reached.all() else self._part(reached)
+        own = StageStamps(event=self.event, t_ns=part.t_ns, clock=self.clock)
+        others = tuple(each for each in part.stages if each.event is not event)
+        clock = stage.clock or self.clock
+        return dataclasses.replace(
+            part,
+            t_ns=stage.t_ns[reached],
+            event=event,
+            clock=clock,
+            resolution_ns=self.resolution_ns if clock is self.clock else None,
+            stages=(*others, own),
+        )
+
+    def _part(self, kept: slice | Bools) -> FrameSeries:
         cut: dict[str, Any] = {
             field: value[kept]
-            for field in (
-                "t_ns",
-                "dropped",
-                "sequence",
-                "animation_ns",
-                "render_scale",
-                "rows",
-            )
+            for field in ("t_ns", *_PER_FRAME)
             if (value := getattr(self, field)) is not None
         }
         stages = tuple(
             dataclasses.replace(stage, t_ns=stage.t_ns[kept]) for stage in self.stages
         )
-        first = self.first_index + kept.start
-        return dataclasses.replace(self, **cut, stages=stages, first_index=first)
+        return dataclasses.replace(self, **cut, stages=stages)
 
     @property
     def _place(self) -> str:
         return f"{self.source}: {self.name}" if self.source else self.name
 
     def _check_lengths(self) -> None:
-        for field in ("dropped", "sequence", "animation_ns", "render_scale", "rows"):
+        for field in _PER_FRAME:
             value = getattr(self, field)
             if value is not None and value.shape != self.t_ns.shape:
                 raise FramesError(

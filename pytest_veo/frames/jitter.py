@@ -1,0 +1,137 @@
+"""The judge of frame series: limits held against figures with their intervals.
+
+PASS when the upper bound is within the limit, FAIL when the lower bound is above it,
+else INCONCLUSIVE. A failure must also be more than the clock's quantum and more than
+what the machine itself adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from pytest_veo.errors import FramesError
+from pytest_veo.frames.baseline import compare_with_baseline
+from pytest_veo.frames.budget import JitterBudget
+from pytest_veo.frames.case import Case
+from pytest_veo.frames.case import open_case
+from pytest_veo.frames.count_rules import COUNT_RULES
+from pytest_veo.frames.count_rules import drop_rate
+from pytest_veo.frames.count_rules import worst_drops_per_s
+from pytest_veo.frames.noise import MachineNoise
+from pytest_veo.frames.series import FrameSeries
+from pytest_veo.frames.stats import frame_stats
+from pytest_veo.frames.strip import draw_strip
+from pytest_veo.frames.time_rules import TIME_RULES
+from pytest_veo.frames.verdict import Finding
+from pytest_veo.frames.verdict import FrameVerdict
+from pytest_veo.frames.verdict import Measure
+from pytest_veo.frames.verdict import Outcome
+from pytest_veo.frames.verdict import overall
+
+
+def judge(
+    series: FrameSeries,
+    budget: JitterBudget,
+    *,
+    noise: MachineNoise | None = None,
+    history: Mapping[str, Sequence[float]] | None = None,
+) -> FrameVerdict:
+    """Hold a series against its budget.
+
+    Args:
+        series: the frames, warm-up included.
+        budget: what they may do.
+        noise: what the machine added, for frames recorded here and now.
+        history: statistics of earlier runs, oldest first: `p95_ms` and so on.
+
+    Raises:
+        FramesError: the series cannot be judged by this budget: it is sampled, has
+            not the event, or lacks what a limit needs.
+        BadSetting: a limit is finer than the clock can tell.
+    """
+    judged = warmed_up(of_event(series, budget), budget)
+    if judged.sampled:
+        raise FramesError(
+            f"{judged.source or judged.name}: a sampled log: rows were taken at an "
+            f"interval and most frames are missing, so no jitter can be judged; record "
+            f"every frame (MangoHud: log_interval=0)"
+        )
+    stats = frame_stats(judged, budget.target_ns)
+    case = open_case(judged, stats, budget, noise)
+    findings, notes = _findings(case, history or {})
+    return FrameVerdict(
+        outcome=overall(findings),
+        findings=findings,
+        stats=stats,
+        strip=draw_strip(judged.intervals_ns),
+        notes=notes,
+        noise=noise,
+    )
+
+
+def of_event(series: FrameSeries, budget: JitterBudget) -> FrameSeries:
+    """The series of the event that the budget names: its own stamps, or a stage's.
+
+    Raises:
+        FramesError: there are no such stamps.
+    """
+    event = budget.event
+    if event is None or event is series.event:
+        return series
+    of_stage = series.of_stage(event)
+    if of_stage is None:
+        there = ", ".join([series.event, *(each.event for each in series.stages)])
+        raise FramesError(
+            f"{series.source or series.name}: the budget is for {event}, the frames "
+            f"have {there}"
+        )
+    return of_stage
+
+
+def warmed_up(series: FrameSeries, budget: JitterBudget) -> FrameSeries:
+    """The series without the frames that the budget leaves out at its start."""
+    frames = budget.warmup
+    if budget.warmup_ms > 0 and len(series):
+        stamps = series.stamps_ns
+        begin = stamps[0] + round(budget.warmup_ms * 1e6)
+        frames = max(frames, int((stamps < begin).sum()))
+    return series.after(frames) if frames else series
+
+
+def _findings(
+    case: Case, history: Mapping[str, Sequence[float]]
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    needed = max(case.budget.min_frames, 2)
+    if case.stats.frames < needed:
+        counted = drop_rate(case) if case.series.counters else []
+        return (*counted, _too_few(case, needed)), ()
+    found = [finding for rule in (*TIME_RULES, *COUNT_RULES) for finding in rule(case)]
+    compared, notes = compare_with_baseline(case, history)
+    return (*found, *compared), (*notes, *_warn_of_drops(case))
+
+
+def _warn_of_drops(case: Case) -> tuple[str, ...]:
+    worst = worst_drops_per_s(case)
+    if worst is None or case.budget.max_drops_per_s is None:
+        return ()
+    warn, critical, window_s = case.budget.max_drops_per_s
+    kind, rate = worst
+    if not warn < rate <= critical:
+        return ()
+    return (
+        f"{kind}: {rate:.3g} drops/s in the worst {window_s:g} s (warns at {warn:g})",
+    )
+
+
+def _too_few(case: Case, needed: int) -> Finding:
+    return Finding(
+        rule="min_frames",
+        outcome=Outcome.NOT_ENOUGH_FRAMES,
+        measure=Measure.FRAMES,
+        estimate=case.stats.frames,
+        limit=needed,
+        low=case.stats.frames,
+        high=case.stats.frames,
+        reason=f"needs {needed} frames",
+    )
