@@ -28,6 +28,7 @@ FLOORS: dict[str, int] = {
     "measure": 5,
     "rerun": 5,
     "fixtures": 6,
+    "frames_plugin": 6,
     "cli": 6,
     "plugin": 7,
     "testing": 7,

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pytest_veo.errors import FramesError
 from pytest_veo.frames.budget import BASELINE_STATISTICS
@@ -29,6 +30,9 @@ from pytest_veo.frames.verdict import Finding
 
 History = Mapping[str, Sequence[float]]
 """Statistics of earlier runs in milliseconds, oldest first: `p95_ms` and so on."""
+
+RUNS_KEPT = 256
+"""How many runs of each series a baseline file holds."""
 
 _SHARES = dict(QUANTILES)
 
@@ -71,6 +75,17 @@ def history_entry(stats: FrameStats) -> dict[BaselineStatistic, float]:
     }
 
 
+def entry_from_record(record: Mapping[str, Any]) -> dict[BaselineStatistic, float]:
+    """The same from the plain record of a series."""
+    spread = record["stats"]["spread"]
+    if spread is None:
+        return {}
+    return {
+        statistic: spread[statistic.replace("_ms", "_ns")] / MS
+        for statistic in BASELINE_STATISTICS
+    }
+
+
 def read_history(path: Path, key: str) -> dict[str, list[float]]:
     """The history of one test's series in a baseline file; empty when it has none.
 
@@ -93,6 +108,37 @@ def read_history(path: Path, key: str) -> dict[str, list[float]]:
         statistic: [float(value) for value in values]
         for statistic, values in _series_of(path, text, key).items()
     }
+
+
+def add_to_history(
+    path: Path, entries: Mapping[str, Mapping[BaselineStatistic, float]], keep: int
+) -> None:
+    """Append one run's figures to a baseline file, and put the new file in its place.
+
+    Args:
+        path: the file; made when it is not there.
+        entries: figures in milliseconds, by `nodeid::series`.
+        keep: how many runs of each series stay in the file.
+
+    Raises:
+        FramesError: the file is there and is no such file, or cannot be written.
+    """
+    document: dict[str, Any] = {"schema": 1, "series": {}}
+    if path.exists():
+        for key in entries:
+            read_history(path, key)
+        document = json.loads(path.read_text(encoding="utf-8"))
+    for key, figures in entries.items():
+        series = document["series"].setdefault(key, {})
+        for statistic, value in figures.items():
+            series[statistic] = [*series.get(statistic, ()), value][-keep:]
+    new = path.with_name(f"{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(json.dumps(document, indent=1), encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        raise FramesError(f"{path}: the baseline cannot be written: {error}") from error
 
 
 def _series_of(path: Path, text: str, key: str) -> dict[str, list[float]]:

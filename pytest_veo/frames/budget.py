@@ -105,7 +105,7 @@ class JitterBudget:
     on_inconclusive: OnInconclusive = "warn"
 
     def __post_init__(self) -> None:
-        if not any(getattr(self, field) not in (None, ()) for field in LIMITS):
+        if not limits_of(self):
             raise BadSetting(f"no limit is given: set one of {', '.join(LIMITS)}")
         _check_numbers(self)
         _check_pairs(self)
@@ -116,6 +116,11 @@ class JitterBudget:
     def target_ns(self) -> float | None:
         """The frame time aimed at, in nanoseconds."""
         return None if self.target_fps is None else 1e9 / self.target_fps
+
+
+def limits_of(budget: JitterBudget) -> tuple[str, ...]:
+    """The names of the limits that are given."""
+    return tuple(field for field in LIMITS if getattr(budget, field) not in (None, ()))
 
 
 def _check_numbers(budget: JitterBudget) -> None:

@@ -8,9 +8,9 @@ import math
 import numpy as np
 
 from pytest_veo.errors import BadSetting
-from pytest_veo.frames.budget import LIMITS
 from pytest_veo.frames.budget import TIME_LIMITS
 from pytest_veo.frames.budget import JitterBudget
+from pytest_veo.frames.budget import limits_of
 from pytest_veo.frames.confidence import FAIL_ALPHA
 from pytest_veo.frames.confidence import Bounds
 from pytest_veo.frames.confidence import quantile_ranks
@@ -78,14 +78,13 @@ def open_case(
     """
     _refuse_finer_than_clock(budget, stats.quantum_ns)
     intervals = series.intervals_ns
-    limits = sum(getattr(budget, field) not in (None, ()) for field in LIMITS)
     return Case(
         series=series,
         stats=stats,
         budget=budget,
         intervals_ns=intervals,
         ordered=Ordered(intervals),
-        fail_alpha=FAIL_ALPHA / max(1, limits),
+        fail_alpha=FAIL_ALPHA / len(limits_of(budget)),
         noise=noise,
     )
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pytest_veo.errors import FramesError
 from pytest_veo.frames.baseline import compare_with_baseline
 from pytest_veo.frames.budget import JitterBudget
+from pytest_veo.frames.budget import limits_of
 from pytest_veo.frames.case import Case
 from pytest_veo.frames.case import open_case
 from pytest_veo.frames.count_rules import COUNT_RULES
@@ -105,6 +106,8 @@ def _findings(
     needed = max(case.budget.min_frames, 2)
     if case.stats.frames < needed:
         counted = drop_rate(case) if case.series.counters else []
+        if counted and limits_of(case.budget) == ("max_drop_rate",):
+            return tuple(counted), ()
         return (*counted, _too_few(case, needed)), ()
     found = [finding for rule in (*TIME_RULES, *COUNT_RULES) for finding in rule(case)]
     compared, notes = compare_with_baseline(case, history)

@@ -27,10 +27,10 @@ _SEVERITY = (
 
 def headline(verdict: FrameVerdict) -> str:
     """One line for summaries: the figure first, then the limit and the series."""
-    worst = _by_severity(verdict.findings)[0]
     name = verdict.stats.name
-    if worst.outcome is Outcome.PASS:
-        return f"{name}: within its budget"
+    if verdict.outcome is Outcome.PASS:
+        return f"within its budget: {name}"
+    worst = _by_severity(verdict.findings)[0]
     said = f"{_figure(worst)}, limit {_amount(worst.limit, worst.measure)}"
     alike = [each for each in verdict.findings if each.outcome is worst.outcome]
     more = f" (+{len(alike) - 1} more)" if len(alike) > 1 else ""
@@ -50,6 +50,8 @@ def _by_severity(findings: tuple[Finding, ...]) -> list[Finding]:
 
 
 def _finding_lines(findings: tuple[Finding, ...]) -> Iterator[str]:
+    if not findings:
+        return
     ordered = _by_severity(findings)
     shown = ordered[:_MAX_FINDINGS]
     rules = [each.rule for each in shown]
