@@ -139,7 +139,10 @@ def _bare(series: FrameSeries, target_ns: float | None) -> FrameStats:
 
 def _worst(series: FrameSeries, intervals_ns: Int64s) -> tuple[SlowFrame, ...]:
     most = min(WORST_FRAMES, intervals_ns.size)
-    places = np.argpartition(intervals_ns, -most)[-most:]
+    least = np.partition(intervals_ns, -most)[-most]
+    above = np.flatnonzero(intervals_ns > least)
+    alike = np.flatnonzero(intervals_ns == least)[: most - above.size]
+    places = np.concatenate((above, alike))
     places = places[np.argsort(-intervals_ns[places], kind="stable")]
     stamps = series.stamps_ns
     paced = np.arange(len(series))
