@@ -11,6 +11,9 @@ from typing import Any
 from pytest_veo.errors import FramesError
 from pytest_veo.frames.compare import DEFAULT_PAIRS
 from pytest_veo.frames.compare import Turns
+from pytest_veo.frames.cuda import CudaFrames
+from pytest_veo.frames.cuda import CudaLibrary
+from pytest_veo.frames.cuda import events_of
 from pytest_veo.frames.recorder import ClockRead
 from pytest_veo.frames.recorder import Frame
 from pytest_veo.frames.recorder import FrameRecorder
@@ -45,6 +48,7 @@ class Frames:
         self._clock = clock
         self._event = event
         self._recorders: dict[str, FrameRecorder] = {}
+        self._cuda: dict[str, CudaFrames] = {}
         self._imported: dict[str, FrameSeries] = {}
         self.sweeps: list[Sweep] = []
         self._default = FrameRecorder(DEFAULT_SERIES, event=event, clock=clock)
@@ -85,6 +89,31 @@ class Frames:
             )
         return self._recorders[name]
 
+    def cuda(
+        self,
+        name: str = "gpu",
+        *,
+        library: CudaLibrary | None = None,
+        stream: Any = None,
+        event: Event | str = Event.GPU_END,
+    ) -> CudaFrames:
+        """Frames on the GPU's own clock: `gpu = veo_frames.cuda()`, `gpu.tick()`.
+
+        Args:
+            name: the series' name.
+            library: whose events; None takes PyTorch's where it is imported.
+            stream: of that library; None: the current one at each tick.
+            event: what a stamp means.
+
+        Raises:
+            FramesError: the library is not in use, or the name is taken.
+        """
+        if name not in self._cuda:
+            self._refuse_twice(name)
+            source = events_of(library, stream)
+            self._cuda[name] = CudaFrames(source, name, event=event)
+        return self._cuda[name]
+
     def use(self, series: FrameSeries) -> None:
         """Judge a series that was made elsewhere: read from a file, or decoded.
 
@@ -119,10 +148,12 @@ class Frames:
     def recorded(self) -> Mapping[str, FrameSeries]:
         """Every series that has frames or counters, by name, the default one first."""
         found = {DEFAULT_SERIES: self._default.series()} if len(self._default) else {}
-        opened = {name: each.series() for name, each in self._recorders.items()}
+        recorders: dict[str, FrameRecorder | CudaFrames]
+        recorders = {**self._recorders, **self._cuda}
+        opened = {name: each.series() for name, each in recorders.items()}
         return found | opened | self._imported
 
     def _refuse_twice(self, name: str) -> None:
-        taken = {DEFAULT_SERIES, *self._recorders, *self._imported}
+        taken = {DEFAULT_SERIES, *self._recorders, *self._cuda, *self._imported}
         if name in taken:
             raise FramesError(f"this test has a series {name!r} already: name it apart")
