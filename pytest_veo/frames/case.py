@@ -160,12 +160,28 @@ def blame_for_times(case: Case, share: float, limit_ns: float, low_ns: float) ->
 
 def blame_waiting(case: Case, lateness_ns: float) -> str:
     """Whether waiting for a CPU explains all of a lateness; empty if not."""
-    waited = case.noise.waited_ns if case.noise is not None else None
-    if waited is None or waited < lateness_ns:
+    kept = case.noise.kept_ns if case.noise is not None else None
+    if kept is None or kept < lateness_ns:
         return ""
     return (
-        f"the machine kept this thread waiting {format_ns(waited)} for a CPU, the "
+        f"the machine may have kept this thread from a CPU for {format_ns(kept)}, the "
         f"frames are {format_ns(lateness_ns)} over"
+    )
+
+
+def doubt_of_median(case: Case, limit_ns: float) -> str:
+    """Why a median within its limit may be the machine's doing; empty if not.
+
+    A loop that was held up makes up for it with short frames, and enough of those
+    bring the median down. Then the mean is above the limit all the same.
+    """
+    kept = case.noise.kept_ns if case.noise is not None else None
+    surplus = case.stats.span_ns - case.stats.intervals * limit_ns
+    if kept is None or not 0 < surplus <= kept:
+        return ""
+    return (
+        f"the mean is above the limit, and the machine may have kept this thread from "
+        f"a CPU for {format_ns(kept)}"
     )
 
 

@@ -7,6 +7,7 @@ nothing but keep a pace; what it is late by, the frames were late by too.
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,8 @@ from pytest_veo.frames.series import Int64s
 NULL_PERIOD_NS = 1_000_000
 _SCHEDSTAT = Path("/proc/thread-self/schedstat")
 _PRESSURE = Path("/proc/pressure/cpu")
+_STAT = Path("/proc/stat")
+_STEAL_COLUMN = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +41,15 @@ class MachineNoise:
     waited_ns: int | None = None
     """Time for which the recording thread was ready and had no CPU; None where the
     system does not tell."""
+    stolen_ns: int = 0
+    """At most so long the host of a virtual machine kept its CPUs to itself."""
     pressure: float | None = None
     """Share of the time for which something on the machine waited for a CPU."""
+
+    @property
+    def kept_ns(self) -> int | None:
+        """For how long the machine may have kept the thread from going on."""
+        return None if self.waited_ns is None else self.waited_ns + self.stolen_ns
 
     def excess_ns(self, share: float) -> float:
         """What the null loop's quantile at `share` was above its pace."""
@@ -49,7 +59,7 @@ class MachineNoise:
         return self.p99_ns if share <= 0.99 else self.max_ns
 
     def worse(self, other: MachineNoise) -> MachineNoise:
-        """The larger of each figure; waiting and pressure stay this one's."""
+        """The larger of each figure; what was waited stays this one's."""
         return dataclasses.replace(
             self,
             frames=self.frames + other.frames,
@@ -119,6 +129,8 @@ class WaitReading:
     at_ns: int
     waited_ns: int | None
     pressure_ns: int | None
+    stolen_ticks: int = 0
+    tick_ns: int = 0
 
     def until(self, later: WaitReading, noise: MachineNoise) -> MachineNoise:
         """`noise`, with what was waited between this reading and a later one."""
@@ -126,13 +138,24 @@ class WaitReading:
         waited = _less(later.waited_ns, self.waited_ns)
         pressure = _less(later.pressure_ns, self.pressure_ns)
         share = None if pressure is None or span <= 0 else min(1.0, pressure / span)
-        return dataclasses.replace(noise, waited_ns=waited, pressure=share)
+        # Whole ticks are counted, so up to one more may be gone; a machine that never
+        # lost one has its CPUs to itself.
+        ticks = later.stolen_ticks - self.stolen_ticks + 1 if later.stolen_ticks else 0
+        return dataclasses.replace(
+            noise, waited_ns=waited, stolen_ns=ticks * later.tick_ns, pressure=share
+        )
 
 
 def read_waiting() -> WaitReading:
     """Read the kernel's counts for this thread and this machine."""
+    ticks = _stolen_ticks(_STAT)
+    tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK") if ticks else 0
     return WaitReading(
-        time.monotonic_ns(), _waited_ns(_SCHEDSTAT), _pressure_ns(_PRESSURE)
+        time.monotonic_ns(),
+        _waited_ns(_SCHEDSTAT),
+        _pressure_ns(_PRESSURE),
+        ticks,
+        tick_ns,
     )
 
 
@@ -151,6 +174,15 @@ def _pressure_ns(path: Path) -> int | None:
         return int(first.rpartition("total=")[2]) * 1000
     except (OSError, IndexError, ValueError):
         return None
+
+
+def _stolen_ticks(path: Path) -> int:
+    # "cpu user nice system idle iowait irq softirq steal ..."; 0 outside Linux.
+    try:
+        with path.open() as stat:
+            return int(stat.readline().split()[_STEAL_COLUMN])
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def _less(later: int | None, earlier: int | None) -> int | None:

@@ -132,6 +132,8 @@ def _machine(noise: MachineNoise) -> str:
         )
     if noise.waited_ns is not None:
         parts.append(f"waited {format_ns(noise.waited_ns)} for a CPU")
+    if noise.stolen_ns:
+        parts.append(f"host took up to {format_ns(noise.stolen_ns)}")
     if noise.pressure is not None:
         parts.append(f"CPU pressure {noise.pressure:.0%}")
     return "machine: " + (", ".join(parts) or "nothing is known of its noise")

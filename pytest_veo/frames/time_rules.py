@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from pytest_veo.frames.case import MS
 from pytest_veo.frames.case import Case
 from pytest_veo.frames.case import blame_for_times
 from pytest_veo.frames.case import blame_waiting
+from pytest_veo.frames.case import doubt_of_median
 from pytest_veo.frames.case import settle_times
 from pytest_veo.frames.confidence import Bounds
 from pytest_veo.frames.confidence import frames_needed
@@ -20,6 +22,7 @@ from pytest_veo.frames.distribution import MAD_SCALE
 from pytest_veo.frames.distribution import Ordered
 from pytest_veo.frames.series import Float64s
 from pytest_veo.frames.verdict import Finding
+from pytest_veo.frames.verdict import Outcome
 from pytest_veo.units import format_ns
 
 
@@ -30,7 +33,7 @@ def judge_quantile(case: Case, rule: str, share: float, limit_ns: float) -> Find
     """Hold a quantile of the frame times to a limit."""
     bounds = case.quantile_bounds(share, limit_ns)
     (estimate,) = case.ordered.quantiles((share,))
-    return settle_times(
+    finding = settle_times(
         case,
         rule=rule,
         estimate_ns=estimate,
@@ -39,6 +42,10 @@ def judge_quantile(case: Case, rule: str, share: float, limit_ns: float) -> Find
         needed=frames_needed(share),
         blame=blame_for_times(case, share, limit_ns, bounds.low),
     )
+    doubt = doubt_of_median(case, limit_ns) if share <= 0.5 else ""
+    if finding.outcome is Outcome.PASS and doubt:
+        return dataclasses.replace(finding, outcome=Outcome.INCONCLUSIVE, reason=doubt)
+    return finding
 
 
 def judge_max(case: Case, rule: str, limit_ns: float) -> Finding:

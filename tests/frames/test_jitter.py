@@ -355,7 +355,7 @@ def test_what_the_machine_may_have_done_is_never_a_failure(
     assert judge(series, budget, noise=QUIET).outcome is FAIL
     starved = judge(series, budget, noise=STARVED)
     assert starved.outcome is OPEN
-    assert "waiting 60 s for a CPU" in starved.findings[0].reason
+    assert "kept this thread from a CPU for 60 s" in starved.findings[0].reason
     if "max_phase_error_ms" not in limits:
         late = judge(series, budget, noise=LATE)
         assert late.outcome is OPEN
@@ -377,7 +377,20 @@ def test_an_empty_loop_that_breaks_the_budget_by_itself_rules_a_failure_out() ->
     )
 
 
-def test_noise_never_takes_a_pass_away() -> None:
+def test_a_median_brought_down_by_a_held_up_loop_is_no_pass() -> None:
+    bunched = of_ms([22.0, 0.1, 0.1, 0.1] * 100)
+    budget = JitterBudget(p50_ms=4)
+    assert judge(bunched, budget).outcome is PASS
+    assert judge(bunched, budget, noise=QUIET).outcome is PASS
+    held_up = judge(bunched, budget, noise=STARVED)
+    assert held_up.outcome is OPEN
+    assert held_up.findings[0].reason == (
+        "the mean is above the limit, and the machine may have kept this thread from a "
+        "CPU for 60 s"
+    )
+
+
+def test_noise_takes_no_other_pass_away() -> None:
     verdict = judge(of_ms([16.0] * 400), JitterBudget(p99_ms=20), noise=LATE)
     assert verdict.outcome is PASS
 

@@ -95,6 +95,24 @@ def test_schedstat_is_read_or_unknown(
     assert noise._waited_ns(tmp_path / "none") is None
 
 
+def test_what_a_host_took_is_known_to_a_tick() -> None:
+    before = WaitReading(0, 100, 0, 7, 10 * MS)
+    after = WaitReading(10_000, 300, 0, 9, 10 * MS)
+    found = before.until(after, MachineNoise(frames=0))
+    assert (found.stolen_ns, found.kept_ns) == (30 * MS, 30 * MS + 200)
+    alone = WaitReading(0, 100, 0).until(WaitReading(1, 300, 0), MachineNoise(frames=0))
+    assert (alone.stolen_ns, alone.kept_ns) == (0, 200)
+
+
+def test_steal_is_read_or_none(tmp_path: Path) -> None:
+    path = tmp_path / "stat"
+    path.write_text("cpu  10 20 30 40 50 60 70 80 90 0\ncpu0 1 2 3\n")
+    assert noise._stolen_ticks(path) == 80
+    path.write_text("cpu 1 2\n")
+    assert noise._stolen_ticks(path) == 0
+    assert noise._stolen_ticks(tmp_path / "none") == 0
+
+
 def test_pressure_is_read_or_unknown(tmp_path: Path) -> None:
     path = tmp_path / "cpu"
     path.write_text("some avg10=0.07 avg60=1.27 avg300=8.47 total=65\nfull total=0\n")
