@@ -53,11 +53,9 @@ class Case:
         """
         evidence = weigh(self.intervals_ns > limit_ns)
         low, high = quantile_ranks(share, evidence, self.fail_alpha)
-        ranks = [rank for rank in (low, high) if rank is not None]
-        values = iter(self.ordered.at(ranks))
         return Bounds(
-            -math.inf if low is None else next(values),
-            math.inf if high is None else next(values),
+            -math.inf if low is None else self.ordered.at(low),
+            math.inf if high is None else self.ordered.at(high),
         )
 
     def lateness_ns(self, limit_ns: float) -> float:
@@ -70,8 +68,16 @@ def open_case(
     stats: FrameStats,
     budget: JitterBudget,
     noise: MachineNoise | None,
+    ordered: Ordered | None = None,
 ) -> Case:
     """Put a series before the judge.
+
+    Args:
+        series: warm-up taken off.
+        stats: of the series.
+        budget: what it is held to.
+        noise: what the machine added.
+        ordered: its intervals in order, where that was done already.
 
     Raises:
         BadSetting: a limit is finer than two steps of the clock.
@@ -83,7 +89,7 @@ def open_case(
         stats=stats,
         budget=budget,
         intervals_ns=intervals,
-        ordered=Ordered(intervals),
+        ordered=Ordered(intervals) if ordered is None else ordered,
         fail_alpha=FAIL_ALPHA / len(limits_of(budget)),
         noise=noise,
     )

@@ -27,7 +27,6 @@ from pytest_veo.frames.drops import most_within
 from pytest_veo.frames.hitches import HITCH_SHARE
 from pytest_veo.frames.hitches import NS_PER_MINUTE
 from pytest_veo.frames.hitches import Hitches
-from pytest_veo.frames.hitches import is_hitch
 from pytest_veo.frames.scaling import most_slow_within
 from pytest_veo.frames.verdict import Finding
 from pytest_veo.frames.verdict import Measure
@@ -52,31 +51,13 @@ def drop_rate(case: Case) -> list[Finding]:
     return [_one_kind(case, drops, rate) for drops in case.stats.drops]
 
 
-def worst_drops_per_s(case: Case) -> tuple[DropKind, float] | None:
-    """The kind and rate of drops in the worst window of the budget.
-
-    Raises:
-        FramesError: the frames tell of no drop that has a time.
-    """
-    if case.budget.max_drops_per_s is None:
-        return None
-    window_s = case.budget.max_drops_per_s[2]
-    worst = most_within(case.series, case.budget.target_ns, window_s * 1e9)
-    if worst is None:
-        raise FramesError(
-            f"{case.series.name}: max_drops_per_s needs frames that tell when they "
-            f"were dropped: give target_fps, or record `dropped` or `sequence`"
-        )
-    return worst[0], worst[1] / window_s
-
-
 def _over(case: Case) -> list[Finding]:
     if case.budget.max_over is None:
         return []
     limit_ms, rate = case.budget.max_over
     limit_ns = limit_ms * MS
     over = case.intervals_ns > limit_ns + case.stats.quantum_ns - 1
-    (quantile,) = case.ordered.quantiles((1 - rate,))
+    quantile = case.ordered.quantile(1 - rate)
     return [
         _settle_rate(
             case,
@@ -137,12 +118,17 @@ def _settle_rate(
 
 
 def _drops_per_s(case: Case) -> list[Finding]:
-    worst = worst_drops_per_s(case)
-    if worst is None or case.budget.max_drops_per_s is None:
+    if case.budget.max_drops_per_s is None:
         return []
-    kind, rate = worst
     _, critical, window_s = case.budget.max_drops_per_s
-    surplus = (rate - critical) * window_s
+    worst = most_within(case.series, case.budget.target_ns, window_s * 1e9)
+    if worst is None:
+        raise FramesError(
+            f"{case.series.name}: max_drops_per_s needs frames that tell when they "
+            f"were dropped: give target_fps, or record `dropped` or `sequence`"
+        )
+    kind, most = worst
+    rate = most / window_s
     return [
         settle(
             rule="max_drops_per_s",
@@ -151,7 +137,7 @@ def _drops_per_s(case: Case) -> list[Finding]:
             bounds=Bounds(rate, rate),
             limit=critical,
             about=f"{kind} in the worst {window_s:g} s",
-            blame=_blame_for_drops(case, kind, surplus),
+            blame=_blame_for_drops(case, kind, most - critical * window_s),
         )
     ]
 
@@ -185,7 +171,7 @@ def _hitches(case: Case) -> list[Finding]:
             "max_hitches_per_min",
             hitches.count,
             limit,
-            weigh(is_hitch(case.intervals_ns)),
+            hitches.evidence,
             _blame_for_hitches(case, hitches),
         )
     ]

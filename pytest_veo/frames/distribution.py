@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Callable
 
 import numpy as np
 
@@ -22,36 +23,55 @@ _CHUNK = 4096
 
 
 class Ordered:
-    """Frame times of which some order statistics are wanted; never sorted whole.
+    """Frame times in order, for every rank that is asked for.
 
     Args:
-        values: shape (n,), n >= 1.
-        copy: False lets the values themselves be put in another order.
+        values: shape (n,), n >= 1; kept as a sorted copy.
     """
 
-    def __init__(self, values: Int64s | Float64s, *, copy: bool = True) -> None:
-        self._values = np.array(values) if copy else values
+    def __init__(self, values: Int64s) -> None:
+        self._values = np.sort(values)
 
     def __len__(self) -> int:
         return int(self._values.size)
 
-    def at(self, ranks: Iterable[int]) -> tuple[float, ...]:
-        """The values at these ranks, counted from 0."""
-        wanted = list(ranks)
-        if wanted:
-            self._values.partition(sorted(set(wanted)))
-        return tuple(float(self._values[rank]) for rank in wanted)
+    def at(self, rank: int) -> float:
+        """The value at this rank, counted from 0."""
+        return float(self._values[rank])
 
-    def quantiles(self, shares: Iterable[float]) -> tuple[float, ...]:
-        """Quantiles by linear interpolation (R7, `numpy.quantile`'s default)."""
-        last = len(self) - 1
-        places = [share * last for share in shares]
-        ranks = [rank for p in places for rank in (math.floor(p), math.ceil(p))]
-        found = self.at(ranks)
-        return tuple(
-            low + (high - low) * (place - math.floor(place))
-            for place, low, high in zip(places, found[::2], found[1::2], strict=True)
+    def quantile(self, share: float) -> float:
+        """Quantile by linear interpolation (R7, `numpy.quantile`'s default)."""
+        return _interpolated(self.at, share * (len(self) - 1))
+
+    def distance_at(self, rank: int, centre: float) -> float:
+        """The value at this rank among the distances from `centre`.
+
+        Args:
+            rank: counted from 0.
+            centre: a value, or the middle of two.
+        """
+        # In halves all is whole: the least distance within which enough values lie.
+        twice = round(2 * centre)
+        most = max(abs(2 * int(self._values[0]) - twice), 0)
+        most = max(most, abs(2 * int(self._values[-1]) - twice))
+        return (
+            bisect.bisect_left(
+                range(most + 1),
+                rank + 1,
+                key=lambda halves: self._within(twice, halves),
+            )
+            / 2
         )
+
+    def distance_median(self, centre: float) -> float:
+        """The median distance from `centre`."""
+        middle = (len(self) - 1) / 2
+        return _interpolated(lambda rank: self.distance_at(rank, centre), middle)
+
+    def _within(self, twice: int, halves: int) -> int:
+        low, high = -((halves - twice) // 2), (twice + halves) // 2
+        inside = np.searchsorted(self._values, high, side="right")
+        return int(inside - np.searchsorted(self._values, low, side="left"))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +107,7 @@ def describe_spread(intervals_ns: Int64s, ordered: Ordered) -> Spread:
         intervals_ns: shape (n,), n >= 1.
         ordered: the same values.
     """
-    p50, p95, p99, p999 = ordered.quantiles((0.5, 0.95, 0.99, 0.999))
+    p50 = ordered.quantile(0.5)
     mean = float(intervals_ns.mean())
     offsets: Float64s = np.subtract(intervals_ns, mean, dtype=np.float64)
     scale = float(np.dot(offsets, offsets))
@@ -96,25 +116,18 @@ def describe_spread(intervals_ns: Int64s, ordered: Ordered) -> Spread:
     return Spread(
         mean_ns=mean,
         std_ns=math.sqrt(scale / intervals_ns.size),
-        min_ns=float(intervals_ns.min()),
+        min_ns=ordered.at(0),
         p50_ns=p50,
-        p95_ns=p95,
-        p99_ns=p99,
-        p999_ns=p999,
-        max_ns=float(intervals_ns.max()),
-        mad_ns=MAD_SCALE * absolute_median(offsets, p50 - mean),
+        p95_ns=ordered.quantile(0.95),
+        p99_ns=ordered.quantile(0.99),
+        p999_ns=ordered.quantile(0.999),
+        max_ns=ordered.at(-1),
+        mad_ns=MAD_SCALE * ordered.distance_median(p50),
         cycle_mean_ns=cycle_mean,
         cycle_max_ns=cycle_max,
         lag1=lag1,
         duplicates=int(np.count_nonzero(intervals_ns == 0)),
     )
-
-
-def absolute_median(values: Float64s, around: float = 0.0) -> float:
-    """Median distance of `values` from `around`; `values` are used up."""
-    values -= around
-    np.abs(values, out=values)
-    return Ordered(values, copy=False).quantiles((0.5,))[0]
 
 
 def quantum_ns(series: FrameSeries) -> int:
@@ -144,6 +157,11 @@ def _common_step(steps: Int64s) -> int:
         if step == 1:
             break
     return step
+
+
+def _interpolated(at: Callable[[int], float], place: float) -> float:
+    low = at(math.floor(place))
+    return low + (at(math.ceil(place)) - low) * (place - math.floor(place))
 
 
 def _cycle_jitter(intervals_ns: Int64s) -> tuple[float, float]:

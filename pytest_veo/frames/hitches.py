@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from pytest_veo.frames.distribution import absolute_median
-from pytest_veo.frames.series import Bools
+from pytest_veo.frames.confidence import Evidence
+from pytest_veo.frames.confidence import weigh
 from pytest_veo.frames.series import Float64s
 from pytest_veo.frames.series import Int64s
 
@@ -38,6 +38,8 @@ class Hitches:
     150 ms above it."""
     freeze_ns: float
     """Sum of the frozen frame times."""
+    evidence: Evidence
+    """What the frames are worth for the rate of hitches."""
 
 
 def count_hitches(intervals_ns: Int64s, local_ns: Float64s, mad_ns: float) -> Hitches:
@@ -49,7 +51,7 @@ def count_hitches(intervals_ns: Int64s, local_ns: Float64s, mad_ns: float) -> Hi
         mad_ns: unscaled median absolute deviation from `local_ns`.
     """
     excess = intervals_ns - local_ns
-    standing_out = _stands_out(excess, local_ns, mad_ns)
+    standing_out = excess > np.maximum(HITCH_MADS * mad_ns, HITCH_SHARE * local_ns)
     count = int(np.count_nonzero(standing_out))
     span_ns = float(intervals_ns.sum())
     freezes, freeze_ns = _freezes(intervals_ns)
@@ -59,6 +61,7 @@ def count_hitches(intervals_ns: Int64s, local_ns: Float64s, mad_ns: float) -> Hi
         excess_ns=float(excess[standing_out].sum()) if count else 0.0,
         freezes=freezes,
         freeze_ns=freeze_ns,
+        evidence=weigh(standing_out),
     )
 
 
@@ -83,19 +86,6 @@ def local_median(intervals_ns: Int64s) -> Float64s:
     local[: rows.size].reshape(blocks, _BLOCK)[:] = smooth[:, np.newaxis]
     local[rows.size :] = smooth[-1]
     return local
-
-
-def is_hitch(intervals_ns: Int64s) -> Bools:
-    """Which frames are hitches: shape (n,)."""
-    local = local_median(intervals_ns)
-    excess = intervals_ns - local
-    return _stands_out(excess, local, absolute_median(intervals_ns - local))
-
-
-def _stands_out(excess: Float64s, local_ns: Float64s, mad_ns: float) -> Bools:
-    limit = np.maximum(HITCH_MADS * mad_ns, HITCH_SHARE * local_ns)
-    standing_out: Bools = excess > limit
-    return standing_out
 
 
 def _freezes(intervals_ns: Int64s) -> tuple[int, float]:

@@ -18,7 +18,7 @@ from pytest_veo.frames.case import Case
 from pytest_veo.frames.case import open_case
 from pytest_veo.frames.count_rules import COUNT_RULES
 from pytest_veo.frames.count_rules import drop_rate
-from pytest_veo.frames.count_rules import worst_drops_per_s
+from pytest_veo.frames.distribution import Ordered
 from pytest_veo.frames.noise import MachineNoise
 from pytest_veo.frames.series import FrameSeries
 from pytest_veo.frames.stats import frame_stats
@@ -58,8 +58,9 @@ def judge(
             f"interval and most frames are missing, so no jitter can be judged; record "
             f"every frame (MangoHud: log_interval=0)"
         )
-    stats = frame_stats(judged, budget.target_ns)
-    case = open_case(judged, stats, budget, noise)
+    ordered = Ordered(judged.intervals_ns)
+    stats = frame_stats(judged, budget.target_ns, ordered)
+    case = open_case(judged, stats, budget, noise, ordered)
     findings, notes = _findings(case, history or {})
     return FrameVerdict(
         outcome=overall(findings),
@@ -111,20 +112,18 @@ def _findings(
         return (*counted, _too_few(case, needed)), ()
     found = [finding for rule in (*TIME_RULES, *COUNT_RULES) for finding in rule(case)]
     compared, notes = compare_with_baseline(case, history)
-    return (*found, *compared), (*notes, *_warn_of_drops(case))
+    return (*found, *compared), (*notes, *_warn_of_drops(case, found))
 
 
-def _warn_of_drops(case: Case) -> tuple[str, ...]:
-    worst = worst_drops_per_s(case)
-    if worst is None or case.budget.max_drops_per_s is None:
-        return ()
-    warn, critical, window_s = case.budget.max_drops_per_s
-    kind, rate = worst
-    if not warn < rate <= critical:
-        return ()
-    return (
-        f"{kind}: {rate:.3g} drops/s in the worst {window_s:g} s (warns at {warn:g})",
-    )
+def _warn_of_drops(case: Case, findings: list[Finding]) -> list[str]:
+    if case.budget.max_drops_per_s is None:
+        return []
+    warn = case.budget.max_drops_per_s[0]
+    return [
+        f"{found.about}: {found.estimate:.3g} drops/s (warns at {warn:g})"
+        for found in findings
+        if found.rule == "max_drops_per_s" and warn < found.estimate <= found.limit
+    ]
 
 
 def _too_few(case: Case, needed: int) -> Finding:

@@ -120,7 +120,7 @@ def animation_error(series: FrameSeries) -> AnimationError | None:
     if stamps.size < 2:
         return None
     error = np.abs(np.diff(content) - np.diff(stamps))
-    (p95,) = Ordered(error).quantiles((0.95,))
+    p95 = Ordered(error).quantile(0.95)
     return AnimationError(
         mean_abs_ns=float(error.mean()), p95_abs_ns=p95, max_abs_ns=float(error.max())
     )
@@ -172,13 +172,13 @@ def _to_refresh(
 def _describe(start: Event, end: Event, spans_ns: Int64s) -> StageLatency | None:
     if spans_ns.size == 0:
         return None
-    p50, p95, p99, largest = Ordered(spans_ns).quantiles((0.5, 0.95, 0.99, 1.0))
+    ordered = Ordered(spans_ns)
     return StageLatency(
         start=start,
         end=end,
         frames=int(spans_ns.size),
-        p50_ns=p50,
-        p95_ns=p95,
-        p99_ns=p99,
-        max_ns=largest,
+        p50_ns=ordered.quantile(0.5),
+        p95_ns=ordered.quantile(0.95),
+        p99_ns=ordered.quantile(0.99),
+        max_ns=ordered.at(-1),
     )

@@ -110,15 +110,14 @@ def describe_null(stamps_ns: Int64s, period_ns: int = NULL_PERIOD_NS) -> Machine
     if late.size == 0:
         return MachineNoise(frames=0)
     ordered = Ordered(late)
-    p50, p95, p99, largest = ordered.quantiles((0.5, 0.95, 0.99, 1.0))
-    middle = float(np.median(np.abs(late - p50)))
+    p50 = ordered.quantile(0.5)
     return MachineNoise(
         frames=int(late.size),
         p50_ns=p50,
-        p95_ns=p95,
-        p99_ns=p99,
-        max_ns=largest,
-        mad_ns=MAD_SCALE * middle,
+        p95_ns=ordered.quantile(0.95),
+        p99_ns=ordered.quantile(0.99),
+        max_ns=ordered.at(-1),
+        mad_ns=MAD_SCALE * ordered.distance_median(p50),
     )
 
 

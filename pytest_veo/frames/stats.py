@@ -11,7 +11,6 @@ import numpy as np
 
 from pytest_veo.frames.distribution import Ordered
 from pytest_veo.frames.distribution import Spread
-from pytest_veo.frames.distribution import absolute_median
 from pytest_veo.frames.distribution import describe_spread
 from pytest_veo.frames.distribution import quantum_ns
 from pytest_veo.frames.drops import Drops
@@ -87,12 +86,17 @@ class FrameStats:
     scaling: Scaling | None = None
 
 
-def frame_stats(series: FrameSeries, target_ns: float | None = None) -> FrameStats:
+def frame_stats(
+    series: FrameSeries,
+    target_ns: float | None = None,
+    ordered: Ordered | None = None,
+) -> FrameStats:
     """Everything this series can tell.
 
     Args:
         series: the frames, warm-up already taken off.
         target_ns: the frame time that is aimed at, where there is one.
+        ordered: its intervals in order, where that was done already.
 
     Raises:
         FramesError: stages of different clocks.
@@ -100,9 +104,9 @@ def frame_stats(series: FrameSeries, target_ns: float | None = None) -> FrameSta
     intervals = series.intervals_ns
     if intervals.size == 0:
         return _bare(series, target_ns)
-    ordered = Ordered(intervals)
+    ordered = Ordered(intervals) if ordered is None else ordered
     local = local_median(intervals)
-    mad = absolute_median(intervals - local)
+    mad = float(np.median(np.abs(intervals - local)))
     spread = describe_spread(intervals, ordered)
     return dataclasses.replace(
         _bare(series, target_ns),
@@ -111,7 +115,7 @@ def frame_stats(series: FrameSeries, target_ns: float | None = None) -> FrameSta
         stutter=find_stutter(intervals, local, mad, spread.p50_ns),
         swing=find_swing(intervals, local),
         pace=None if target_ns is None else keep_pace(series, target_ns),
-        worst=_worst(series, intervals),
+        worst=_worst(series, intervals, ordered),
     )
 
 
@@ -137,9 +141,11 @@ def _bare(series: FrameSeries, target_ns: float | None) -> FrameStats:
     )
 
 
-def _worst(series: FrameSeries, intervals_ns: Int64s) -> tuple[SlowFrame, ...]:
+def _worst(
+    series: FrameSeries, intervals_ns: Int64s, ordered: Ordered
+) -> tuple[SlowFrame, ...]:
     most = min(WORST_FRAMES, intervals_ns.size)
-    least = np.partition(intervals_ns, -most)[-most]
+    least = ordered.at(-most)
     above = np.flatnonzero(intervals_ns > least)
     alike = np.flatnonzero(intervals_ns == least)[: most - above.size]
     places = np.concatenate((above, alike))

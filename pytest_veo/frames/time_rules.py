@@ -19,7 +19,6 @@ from pytest_veo.frames.confidence import frames_needed
 from pytest_veo.frames.confidence import quantile_ranks
 from pytest_veo.frames.confidence import weigh
 from pytest_veo.frames.distribution import MAD_SCALE
-from pytest_veo.frames.distribution import Ordered
 from pytest_veo.frames.series import Float64s
 from pytest_veo.frames.verdict import Finding
 from pytest_veo.frames.verdict import Outcome
@@ -32,7 +31,7 @@ QUANTILES = (("p50_ms", 0.5), ("p95_ms", 0.95), ("p99_ms", 0.99))
 def judge_quantile(case: Case, rule: str, share: float, limit_ns: float) -> Finding:
     """Hold a quantile of the frame times to a limit."""
     bounds = case.quantile_bounds(share, limit_ns)
-    (estimate,) = case.ordered.quantiles((share,))
+    estimate = case.ordered.quantile(share)
     finding = settle_times(
         case,
         rule=rule,
@@ -50,7 +49,7 @@ def judge_quantile(case: Case, rule: str, share: float, limit_ns: float) -> Find
 
 def judge_max(case: Case, rule: str, limit_ns: float) -> Finding:
     """Hold the longest frame to a limit: it was seen, there is nothing to estimate."""
-    largest = float(case.intervals_ns.max())
+    largest = case.ordered.at(-1)
     return settle_times(
         case,
         rule=rule,
@@ -63,20 +62,19 @@ def judge_max(case: Case, rule: str, limit_ns: float) -> Finding:
 
 def judge_mad(case: Case, rule: str, limit_ns: float) -> Finding:
     """Hold the median absolute deviation to a limit."""
-    (middle,) = case.ordered.quantiles((0.5,))
+    ordered = case.ordered
+    middle = ordered.quantile(0.5)
     away = np.abs(case.intervals_ns - middle)
     evidence = weigh(away * MAD_SCALE > limit_ns)
     low, high = quantile_ranks(0.5, evidence, case.fail_alpha)
-    ordered = Ordered(away)
-    (estimate,) = ordered.quantiles((0.5,))
     bounds = Bounds(
-        -math.inf if low is None else MAD_SCALE * ordered.at([low])[0],
-        math.inf if high is None else MAD_SCALE * ordered.at([high])[0],
+        -math.inf if low is None else MAD_SCALE * ordered.distance_at(low, middle),
+        math.inf if high is None else MAD_SCALE * ordered.distance_at(high, middle),
     )
     return settle_times(
         case,
         rule=rule,
-        estimate_ns=MAD_SCALE * estimate,
+        estimate_ns=MAD_SCALE * ordered.distance_median(middle),
         bounds_ns=bounds,
         limit_ns=limit_ns,
         needed=frames_needed(0.5),

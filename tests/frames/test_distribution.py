@@ -21,7 +21,7 @@ FRAME_TIMES = st.lists(st.integers(0, 10**10), min_size=1, max_size=200)
 @given(FRAME_TIMES, st.floats(0, 1))
 def test_quantiles_are_numpys_linear_ones(values: list[int], share: float) -> None:
     array = np.array(values, np.int64)
-    (found,) = Ordered(array).quantiles((share,))
+    found = Ordered(array).quantile(share)
     assert found == pytest.approx(np.quantile(array, share), rel=1e-9, abs=1e-6)
 
 
@@ -47,7 +47,23 @@ def test_quantiles_do_not_depend_on_the_order(
     random.shuffle(values)  # type: ignore[attr-defined]
     shares = (0.5, 0.95, 0.99)
     again = np.array(values, np.int64)
-    assert Ordered(shuffled).quantiles(shares) == Ordered(again).quantiles(shares)
+    one, other = Ordered(shuffled), Ordered(again)
+    assert [one.quantile(q) for q in shares] == [other.quantile(q) for q in shares]
+
+
+@given(FRAME_TIMES, st.data())
+def test_distances_are_ranked_as_if_they_had_been_sorted(
+    values: list[int], data: st.DataObject
+) -> None:
+    array = np.array(values, np.int64)
+    ordered = Ordered(array)
+    centre = ordered.quantile(0.5)
+    distances = np.sort(np.abs(array - centre))
+    rank = data.draw(st.integers(0, array.size - 1))
+    assert ordered.distance_at(rank, centre) == pytest.approx(distances[rank], abs=1)
+    assert ordered.distance_median(centre) == pytest.approx(
+        np.median(distances), rel=1e-9, abs=1
+    )
 
 
 def test_one_freeze_in_a_thousand_frames_moves_the_maximum_and_not_the_p99() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from pytest_veo.frames.distribution import absolute_median
 from pytest_veo.frames.hitches import Hitches
 from pytest_veo.frames.hitches import count_hitches
 from pytest_veo.frames.hitches import local_median
@@ -15,7 +14,7 @@ from tests.frames.shapes import steady
 def count(series: FrameSeries) -> Hitches:
     intervals = series.intervals_ns
     local = local_median(intervals)
-    return count_hitches(intervals, local, absolute_median(intervals - local))
+    return count_hitches(intervals, local, float(np.median(np.abs(intervals - local))))
 
 
 def test_steady_frames_have_no_hitch() -> None:

@@ -312,7 +312,7 @@ def test_counters_alone_are_judged_by_their_rate() -> None:
 def test_drops_between_warning_and_critical_are_a_note() -> None:
     verdict = judge(numbered(200, 4), JitterBudget(max_drops_per_s=(1, 5, 1)))
     assert verdict.outcome is PASS
-    assert verdict.notes == ("sequence gaps: 2 drops/s in the worst 1 s (warns at 1)",)
+    assert verdict.notes == ("sequence gaps in the worst 1 s: 2 drops/s (warns at 1)",)
 
 
 QUIET = MachineNoise(frames=200, p99_ns=1e4, max_ns=1e5, waited_ns=0)
