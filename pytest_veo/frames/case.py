@@ -248,5 +248,6 @@ def _refuse_finer_than_clock(budget: JitterBudget, quantum_ns: int) -> None:
         if limit_ms is not None and limit_ms * MS < 2 * quantum_ns:
             raise BadSetting(
                 f"{field}={limit_ms:g} is finer than two steps of the clock "
-                f"({format_ns(quantum_ns)} each): these stamps cannot tell"
+                f"({format_ns(quantum_ns)} each): these stamps cannot tell. If the "
+                f"clock is finer than they look, record with its resolution_ns"
             )

@@ -33,11 +33,15 @@ class Frames:
 
     Args:
         event: what the default series' stamps mean.
-        clock: the default clock of every series.
+        clock: of the default series, and of others unless they name theirs.
     """
 
     tick: Callable[[], None]
     """A frame of the default series is done now."""
+
+    clock: ClockRead
+    """The clock of series that are opened from now on. A test that plays time
+    itself sets its own; the machine's noise has no part in such frames."""
 
     def __init__(
         self,
@@ -45,7 +49,7 @@ class Frames:
         event: Event = Event.FRAME,
         clock: ClockRead = time.perf_counter_ns,
     ) -> None:
-        self._clock = clock
+        self.clock = clock
         self._event = event
         self._recorders: dict[str, FrameRecorder] = {}
         self._cuda: dict[str, CudaFrames] = {}
@@ -83,7 +87,7 @@ class Frames:
             self._recorders[name] = FrameRecorder(
                 name,
                 event=self._event if event is None else event,
-                clock=self._clock if clock is None else clock,
+                clock=self.clock if clock is None else clock,
                 clock_name=clock_name,
                 resolution_ns=resolution_ns,
             )
@@ -141,7 +145,7 @@ class Frames:
         """
 
         def make(name: str) -> FrameRecorder:
-            return FrameRecorder(name, event=self._event, clock=self._clock)
+            return FrameRecorder(name, event=self._event, clock=self.clock)
 
         return Turns(a, b, pairs, make)
 

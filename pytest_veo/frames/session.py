@@ -24,6 +24,7 @@ from pytest_veo.frames.sweep import Sweep
 from pytest_veo.frames.sweep import draw_table
 from pytest_veo.frames.sweep import row_of
 from pytest_veo.frames.text import explain
+from pytest_veo.frames.text import headline
 from pytest_veo.frames.verdict import FrameVerdict
 from pytest_veo.frames.verdict import Outcome
 
@@ -36,6 +37,7 @@ NO_FRAMES = (
     "the fixture veo_frames and call tick() once a frame"
 )
 
+_ALSO = 6
 _RECORDER = "recorder"
 _OPEN = (Outcome.INCONCLUSIVE, Outcome.NOT_ENOUGH_FRAMES)
 
@@ -131,16 +133,25 @@ def _sum_up(
     fatal = [each for each in still_open if _policy(each, budgets) == "fail"]
     told = [each for each in still_open if _policy(each, budgets) == "warn"]
     broken = failed + fatal
-    failure = "\n\n".join([explain(each) for each in broken] + tables)
+    failure = "\n\n".join([_explain_first(broken), *tables]) if broken else ""
     notes = [f"{each.stats.name}: {note}" for each in verdicts for note in each.notes]
     section = "\n".join([explain(each) for each in told] + notes + tables)
     return FrameReport(
         records=records,
         broken=bool(broken),
-        failure=failure if broken else "",
+        failure=failure,
         section="" if broken else section,
         failed_outright=bool(failed),
     )
+
+
+def _explain_first(broken: list[FrameVerdict]) -> str:
+    """The first in full, a line for each other: a failure is read, not scrolled."""
+    first, *others = broken
+    lines = [explain(first), *(f"also: {headline(each)}" for each in others[:_ALSO])]
+    if len(others) > _ALSO:
+        lines.append(f"and {len(others) - _ALSO} more series")
+    return "\n".join(lines)
 
 
 def _policy(verdict: FrameVerdict, budgets: Budgets) -> OnInconclusive:

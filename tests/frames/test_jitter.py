@@ -202,12 +202,14 @@ def test_a_frame_within_one_step_of_the_clock_is_neither_over_nor_within() -> No
         (
             {"p50_ms": 30},
             "p50_ms=30 is finer than two steps of the clock (15.6 ms each): these "
-            "stamps cannot tell",
+            "stamps cannot tell. If the clock is finer than they look, record with its "
+            "resolution_ns",
         ),
         (
             {"max_over": (20, 0.1)},
             "max_over=20 is finer than two steps of the clock (15.6 ms each): these "
-            "stamps cannot tell",
+            "stamps cannot tell. If the clock is finer than they look, record with its "
+            "resolution_ns",
         ),
     ],
     ids=["p50", "max_over"],

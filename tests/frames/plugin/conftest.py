@@ -32,9 +32,14 @@ filterwarnings =
     ignore:Module already imported
 """
 
+try:
+    import av
+except ImportError:
+    av = None
+
 # A suite run in this process must find these loaded: pytester takes away what the
 # suite loaded, and numpy cannot be loaded twice.
-PRELOADED = (numpy, scipy.special, frames_plugin, session)
+PRELOADED = (numpy, scipy.special, av, frames_plugin, session)
 
 Run = Callable[..., pytest.RunResult]
 
@@ -56,7 +61,8 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
         pytester.makeconftest(conftest)
         pytester.makepyfile(shapes_of_frames=STEADY)
         header = "import pytest\nfrom shapes_of_frames import record, steady\n"
-        pytester.makepyfile(test_suite=header + source)
+        has_own = "import pytest" in source
+        pytester.makepyfile(test_suite=source if has_own else header + source)
         plugins = ("-p", "pytest_veo.frames_plugin", "-p", "no:cacheprovider")
         return pytester.runpytest(*plugins, *options)
 
