@@ -5,11 +5,14 @@ numpy and the frames room are imported when a test uses them, never before.
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 from collections.abc import Generator
 from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import pytest
 
@@ -39,14 +42,25 @@ _MARKER_LINE = (
     "veo_jitter(*, target_fps, p50_ms, p95_ms, p99_ms, max_ms, max_over=(ms, rate), "
     "max_drop_rate, max_drops_per_s=(warn, critical, window_s), max_hitches_per_min, "
     "max_mad_ms, max_phase_error_ms, max_order_error, baseline, min_frames, warmup, "
-    "event, on_inconclusive, series, ...): what the frames recorded by the fixture "
-    "veo_frames may do; a test whose frames do more fails."
+    "event, on_inconclusive, series, frames_from, ...): what the frames recorded by "
+    "the fixture veo_frames may do; a test whose frames do more fails."
 )
 
 _frames: pytest.StashKey[Frames] = pytest.StashKey()
 _budgets: pytest.StashKey[dict[str | None, JitterBudget]] = pytest.StashKey()
+_captures: pytest.StashKey[list[_Capture]] = pytest.StashKey()
 _report: pytest.StashKey[FrameReport] = pytest.StashKey()
 _null_ns: pytest.StashKey[int] = pytest.StashKey()
+
+
+class _Capture(NamedTuple):
+    """A file whose frames a marker wants judged."""
+
+    path: Path
+    series: str | None
+    """What to call its series; None leaves the file's own name."""
+    choice: dict[str, object]
+    """Which of its series: `process`, `swapchain`, `event`."""
 
 
 # The class is reached through an attribute that type checkers do not follow.
@@ -106,7 +120,7 @@ def pytest_collection_modifyitems(
     """
     for item in items:
         if item.get_closest_marker(MARKER) is not None:
-            item.stash[_budgets] = _read_markers(config, item)
+            _read_markers(config, item)
 
 
 @pytest.fixture
@@ -147,7 +161,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         raise
     if machine is not None:
         machine = before.until(noise.read_waiting(), machine)
-    frames = item.stash.get(_frames, None)
+    frames = _with_captures(item)
     if frames is None:
         raise JitterExceeded(session.NO_FRAMES, pytrace=False)
     _judge(item, frames, budgets, machine)
@@ -233,6 +247,31 @@ def _judge(
         raise JitterExceeded(report.failure, pytrace=False)
 
 
+def _with_captures(item: pytest.Item) -> Frames | None:
+    """What the test recorded, and the files that its markers name.
+
+    The files are read after the body: it may be what wrote them.
+    """
+    frames = item.stash.get(_frames, None)
+    captures = item.stash.get(_captures, [])
+    if not captures:
+        return frames
+    from pytest_veo.frames.collection import Frames
+
+    if frames is None:
+        frames = Frames()
+    # By name: the room of the readers is not needed by those who record.
+    registry = importlib.import_module("pytest_veo.readers.registry")
+    try:
+        for capture in captures:
+            series = registry.read_series(capture.path, **capture.choice)
+            name = capture.series or series.name
+            frames.use(dataclasses.replace(series, name=name))
+    except (VeoError, OSError) as error:
+        raise JitterExceeded(f"{MARKER}: {error}", pytrace=False) from None
+    return frames
+
+
 def _describe(item: pytest.Item) -> None:
     from pytest_veo.frames.session import describe_test
 
@@ -273,12 +312,13 @@ def _baseline_path(config: pytest.Config) -> Path | None:
     return config.rootpath / text if text else None
 
 
-def _read_markers(
-    config: pytest.Config, item: pytest.Item
-) -> dict[str | None, JitterBudget]:
-    """The budget of each named series; under None that of all others.
+def _read_markers(config: pytest.Config, item: pytest.Item) -> None:
+    """Keep the budget of each named series, under None that of all others.
 
     Markers of a class or module are defaults for those of its tests.
+
+    Raises:
+        pytest.UsageError: a marker makes no sense; the message names the test.
     """
     from pytest_veo.frames.arguments import budget_from
     from pytest_veo.frames.arguments import read_lines
@@ -289,14 +329,47 @@ def _read_markers(
         for marker in reversed(list(item.iter_markers(MARKER))):
             if marker.args:
                 raise BadSetting(f"{marker.args[0]!r}: name every argument")
-            arguments = dict(marker.kwargs)
-            series = arguments.pop("series", None)
-            if series is not None and not isinstance(series, str):
-                raise BadSetting(f"series={series!r}: it must be a series' name")
+            series = _text("series", marker.kwargs.get("series"))
+            arguments = {k: v for k, v in marker.kwargs.items() if k != "series"}
             asked.setdefault(series, dict(defaults)).update(arguments)
-        return {series: budget_from(each) for series, each in asked.items()}
+        item.stash[_captures] = [
+            capture
+            for series, arguments in asked.items()
+            if (capture := _take_capture(config, series, arguments)) is not None
+        ]
+        item.stash[_budgets] = {
+            series: budget_from(arguments) for series, arguments in asked.items()
+        }
     except VeoError as error:
         raise pytest.UsageError(f"{item.nodeid}: {MARKER}: {error}") from None
+
+
+def _take_capture(
+    config: pytest.Config, series: str | None, arguments: dict[str, object]
+) -> _Capture | None:
+    """The capture that a marker names; its arguments are taken out of the others."""
+    path = arguments.pop("frames_from", None)
+    choice: dict[str, object] = {
+        name: arguments.pop(name)
+        for name in ("process", "swapchain")
+        if name in arguments
+    }
+    if path is None:
+        if choice:
+            name = next(iter(choice))
+            raise BadSetting(f"{name} chooses among the series of frames_from: name it")
+        return None
+    if not isinstance(path, str | Path):
+        raise BadSetting(f"frames_from={path!r}: it must be the path of a capture")
+    if arguments.get("event") is not None:
+        choice["event"] = arguments["event"]
+    return _Capture(config.rootpath / path, series, choice)
+
+
+def _text(name: str, value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise BadSetting(f"{name}={value!r}: it must be a series' name")
+    return value
 
 
 def _reports(terminal: pytest.TerminalReporter) -> list[pytest.TestReport]:
