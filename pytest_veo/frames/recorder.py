@@ -35,6 +35,9 @@ _KNOWN_CLOCKS: Mapping[ClockRead, tuple[Clock, str]] = {
     time.monotonic_ns: (Clock.MONOTONIC, "monotonic"),
     time.time_ns: (Clock.REALTIME, "time"),
 }
+_NO_STAGES: Mapping[Event, int] = types.MappingProxyType({})
+_NUMBERS = frozenset({"sequence", "animation_ns", "render_scale", "dropped"})
+"""Columns that are no stage."""
 _SCALE_STEPS = 1_000_000
 """Render scales are kept as whole millionths, in the same arrays as the rest."""
 
@@ -102,7 +105,7 @@ class FrameRecorder:
         animation_ns: int | None = None,
         render_scale: float | None = None,
         dropped: bool = False,
-        stages: Mapping[Event, int] = types.MappingProxyType({}),
+        stages: Mapping[Event, int] = _NO_STAGES,
     ) -> None:
         """Record a frame that carries more than the instant of the call.
 
@@ -114,22 +117,24 @@ class FrameRecorder:
             dropped: it was presented and never displayed.
             stages: when it reached each stage, in this series' clock.
         """
-        extras = [
-            ("sequence", sequence),
-            ("animation_ns", animation_ns),
-            ("dropped", 1 if dropped else None),
-            (
-                "render_scale",
-                None if render_scale is None else round(render_scale * _SCALE_STEPS),
-            ),
-            *((f"stage {Event.of(event)}", stamp) for event, stamp in stages.items()),
-        ]
+        stamps, columns = self._stamps, self._columns
         with self._lock:
-            self._given |= t_ns is not None
-            self._stamps.append(self._clock() if t_ns is None else t_ns)
-            for key, value in extras:
-                if value is not None:
-                    self._put(key, value)
+            if t_ns is None:
+                stamps.append(self._clock())
+            else:
+                self._given = True
+                stamps.append(t_ns)
+            row = len(stamps) - 1
+            if sequence is not None:
+                _put(columns, "sequence", row, sequence)
+            if animation_ns is not None:
+                _put(columns, "animation_ns", row, animation_ns)
+            if render_scale is not None:
+                _put(columns, "render_scale", row, round(render_scale * _SCALE_STEPS))
+            if dropped:
+                _put(columns, "dropped", row, 1)
+            for event, stamp in stages.items():
+                _put(columns, event, row, stamp)
 
     def extend(self, stamps_ns: Iterable[int]) -> None:
         """Record many stamps of this series' clock at once."""
@@ -185,9 +190,9 @@ class FrameRecorder:
             animation_ns=_complete(columns, "animation_ns", self.name),
             render_scale=_scales(_complete(columns, "render_scale", self.name)),
             stages=tuple(
-                StageStamps(event=Event.of(key.removeprefix("stage ")), t_ns=column)
+                StageStamps(event=Event.of(key), t_ns=column)
                 for key, column in columns.items()
-                if key.startswith("stage ")
+                if key not in _NUMBERS
             ),
         )
 
@@ -199,14 +204,6 @@ class FrameRecorder:
         keeps the stamp.
         """
         return not self._given and self._clock is time.perf_counter_ns
-
-    def _put(self, key: str, value: int) -> None:
-        column = self._columns.setdefault(key, array.array("q"))
-        missing = len(self._stamps) - 1 - len(column)
-        if missing > 0:
-            blank = 0 if key == "dropped" else MISSING_NS
-            column.extend([blank] * missing)
-        column.append(value)
 
 
 class Frame:
@@ -230,7 +227,8 @@ class Frame:
     def mark(self, event: Event | str, t_ns: int | None = None) -> None:
         """This frame reached a stage, now or at `t_ns`."""
         stamp = self._recorder.read_clock() if t_ns is None else t_ns
-        self._stages[Event.of(event)] = stamp
+        known = event if isinstance(event, Event) else Event.of(event)
+        self._stages[known] = stamp
 
     def __enter__(self) -> Self:
         self._stages[Event.CPU_START] = self._recorder.read_clock()
@@ -250,6 +248,17 @@ class Frame:
             render_scale=self.render_scale,
             stages=self._stages,
         )
+
+
+def _put(columns: dict[str, array.array[int]], key: str, row: int, value: int) -> None:
+    """Keep a number of the frame in `row`; frames that lack it are blank."""
+    column = columns.get(key)
+    if column is None:
+        column = columns[key] = array.array("q")
+    if len(column) < row:
+        blank = 0 if key == "dropped" else MISSING_NS
+        column.extend([blank] * (row - len(column)))
+    column.append(value)
 
 
 def _tick(append: Callable[[int], None], clock: ClockRead) -> Callable[[], None]:
