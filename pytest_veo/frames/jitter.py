@@ -105,8 +105,10 @@ def _findings(
     case: Case, history: Mapping[str, Sequence[float]]
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     needed = max(case.budget.min_frames, 2)
-    if case.stats.frames < needed:
-        counted = drop_rate(case) if case.series.counters else []
+    if case.stats.intervals + 1 < needed:
+        # Counters, and frames that were hardly ever displayed, tell of drops still.
+        tells = case.series.counters or case.stats.frames >= needed
+        counted = drop_rate(case) if tells else []
         if counted and limits_of(case.budget) == ("max_drop_rate",):
             return tuple(counted), ()
         return (*counted, _too_few(case, needed)), ()
@@ -127,13 +129,14 @@ def _warn_of_drops(case: Case, findings: list[Finding]) -> list[str]:
 
 
 def _too_few(case: Case, needed: int) -> Finding:
+    paced = int(case.series.stamps_ns.size)
     return Finding(
         rule="min_frames",
         outcome=Outcome.NOT_ENOUGH_FRAMES,
         measure=Measure.FRAMES,
-        estimate=case.stats.frames,
+        estimate=paced,
         limit=needed,
-        low=case.stats.frames,
-        high=case.stats.frames,
+        low=paced,
+        high=paced,
         reason=f"needs {needed} frames",
     )

@@ -311,6 +311,17 @@ def test_counters_alone_are_judged_by_their_rate() -> None:
     assert judge(counted, JitterBudget(max_drop_rate=0.02, max_ms=9)).outcome is FEW
 
 
+def test_frames_that_are_never_displayed_are_drops() -> None:
+    unseen = FrameSeries(
+        t_ns=np.arange(100) * 16 * MS,
+        event=Event.DISPLAY,
+        clock=Clock.QPC,
+        dropped=np.ones(100, bool),
+    )
+    verdict = judge(unseen, JitterBudget(max_drop_rate=0.1, p99_ms=20))
+    assert [each.outcome for each in verdict.findings] == [FAIL, FEW]
+
+
 def test_drops_between_warning_and_critical_are_a_note() -> None:
     verdict = judge(numbered(200, 4), JitterBudget(max_drops_per_s=(1, 5, 1)))
     assert verdict.outcome is PASS
