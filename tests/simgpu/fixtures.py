@@ -1,0 +1,42 @@
+"""Fixtures of the simulated GPU; load with `pytest_plugins` or import them.
+
+Missing gcc or a missing environment skips with its reason. Where VEO_REQUIRE_SIM=1
+is set, as CI does, it fails: a suite that was not run must not look green.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import NoReturn
+
+import pytest
+
+from tests.simgpu import build
+from tests.simgpu.build import Build
+from tests.simgpu.driver import Sim
+
+
+def cannot_run(reason: str) -> NoReturn:
+    """Skip for a person, fail for CI."""
+    if os.environ.get("VEO_REQUIRE_SIM") == "1":
+        pytest.fail(f"VEO_REQUIRE_SIM=1, but {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def sim_build() -> Build:
+    """The simulated driver without a client's stubs: NVML and CUDA."""
+    reason = build.unavailable()
+    if reason:
+        cannot_run(reason)
+    return build.build()
+
+
+@pytest.fixture
+def sim(sim_build: Build, tmp_path: pathlib.Path) -> Iterator[Sim]:
+    """Two idle simulated devices of this test's own."""
+    bench = Sim.create(tmp_path / "veosim.state", sim_build, devices=2)
+    yield bench
+    bench.close()
