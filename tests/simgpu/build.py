@@ -21,8 +21,8 @@ from tests.simgpu import stubs
 
 
 SOURCES = pathlib.Path(__file__).parent / "src"
-FLAGS = ("-O1", "-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
-WARNINGS = ("-Wall", "-Wextra")
+FLAGS = ("-O1", "-std=gnu11", "-fPIC", "-shared", "-pthread")
+OURS = ("-fvisibility=hidden", "-Wall", "-Wextra")
 
 
 class BuildFailed(Exception):
@@ -40,9 +40,19 @@ class Library:
     version_node: str = ""
 
 
+RUNTIME = ("runtime_device.c", "runtime_memory.c", "runtime_work.c")
+OVER_DRIVER = ("libcuda.so.1", "libveosim.so")
 LIBRARIES = (
     Library("libveosim.so", ("state.c",), links=()),
     Library("libnvidia-ml.so.1", ("nvml.c", "nvml_memory.c")),
+    Library(
+        "libcuda.so.1",
+        ("core.c", "driver_device.c", "driver_memory.c", "driver_stream.c"),
+    ),
+    Library("libcudart.so.12", RUNTIME, OVER_DRIVER, ("CUDART_12",), "libcudart.so.12"),
+    Library("libcudart.so.13", RUNTIME, OVER_DRIVER, (), "libcudart.so.13"),
+    Library("libnvrtc.so.12", ("nvrtc.c",), defines=("NVRTC_MAJOR=12",)),
+    Library("libnvrtc.so.13", ("nvrtc.c",), defines=("NVRTC_MAJOR=13",)),
 )
 
 
@@ -146,7 +156,7 @@ def compile_library(
     work: pathlib.Path, library: Library, *extra: pathlib.Path
 ) -> pathlib.Path:
     """Compile one library into `work`, with further C files linked in."""
-    command = ["gcc", *FLAGS, *WARNINGS, f"-I{SOURCES}"]
+    command = ["gcc", *FLAGS, *OURS, f"-I{SOURCES}"]
     command += [f"-D{define}" for define in library.defines]
     command += [f"-Wl,-soname,{library.soname}", "-Wl,-rpath,$ORIGIN"]
     if library.version_node:
