@@ -51,6 +51,7 @@ LIBRARIES = (
     ),
     Library("libcudart.so.12", RUNTIME, OVER_DRIVER, ("CUDART_12",), "libcudart.so.12"),
     Library("libcudart.so.13", RUNTIME, OVER_DRIVER, (), "libcudart.so.13"),
+    Library("libveosim-cupy.so", ("cupy_door.c",), OVER_DRIVER),
     Library("libnvrtc.so.12", ("nvrtc.c",), defines=("NVRTC_MAJOR=12",)),
     Library("libnvrtc.so.13", ("nvrtc.c",), defines=("NVRTC_MAJOR=13",)),
 )
@@ -135,6 +136,10 @@ def _key(client: stubs.Client | None) -> str:
 def _make(work: pathlib.Path, client: stubs.Client | None) -> None:
     for library in LIBRARIES:
         compile_library(work, library)
+    # CuPy wants to see a toolkit's headers before it "compiles" a kernel.
+    headers = work / "toolkit" / "include"
+    headers.mkdir(parents=True)
+    (headers / "cuda_runtime.h").write_text("/* simulated */\n")
     gaps: list[stubs.Gap] = []
     if client is not None:
         imports = stubs.imports_of(client)

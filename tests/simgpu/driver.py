@@ -22,6 +22,10 @@ from tests.simgpu.build import Build
 from tests.simgpu.layout import View
 
 
+DOORS = pathlib.Path(__file__).parent / "site"
+"""On PYTHONPATH of every child: opens CuPy's door when CuPy is imported."""
+
+
 class SimulatorRefused(ImportError):
     """The simulator will not stand in here, and why."""
 
@@ -212,7 +216,12 @@ class Sim:
         env = dict(os.environ if base is None else base)
         paths = [str(self.build.folder), env.get("LD_LIBRARY_PATH", "")]
         env["LD_LIBRARY_PATH"] = os.pathsep.join(path for path in paths if path)
+        doors = [str(DOORS), env.get("PYTHONPATH", "")]
+        env["PYTHONPATH"] = os.pathsep.join(path for path in doors if path)
         env["VEOSIM_STATE"] = str(self.path)
+        env["VEOSIM_BUILD"] = str(self.build.folder)
+        env["CUPY_CACHE_IN_MEMORY"] = "1"  # no simulated kernel in the user's cache
+        env["CUDA_PATH"] = str(self.build.folder / "toolkit")
         return env
 
     def preload(self) -> None:
