@@ -75,10 +75,12 @@ def real_driver(root: pathlib.Path = pathlib.Path("/")) -> str:
 class Sim:
     """One state file: the devices that every process with its environment has."""
 
-    def __init__(self, path: pathlib.Path, build: Build, *, create: bool) -> None:
+    def __init__(
+        self, path: pathlib.Path, libraries: pathlib.Path, *, create: bool
+    ) -> None:
         self.path = path
-        self.build = build
-        self._library = _library(build)
+        self.libraries = libraries
+        self._library = _library(libraries)
         reason = ctypes.create_string_buffer(4600)
         self._address = self._library.veosim_map(
             os.fsencode(path), int(create), reason, len(reason)
@@ -90,7 +92,7 @@ class Sim:
     @classmethod
     def create(cls, path: pathlib.Path, build: Build, *, devices: int = 1) -> Sim:
         """A new state file with `devices` idle 8 GiB devices."""
-        sim = cls(path, build, create=True)
+        sim = cls(path, build.folder, create=True)
         sim.state.devices = devices
         return sim
 
@@ -101,7 +103,13 @@ class Sim:
         Raises:
             SimulatorRefused: it is none, or of another version.
         """
-        return cls(path, build, create=False)
+        return cls(path, build.folder, create=False)
+
+    @classmethod
+    def here(cls) -> Sim:
+        """The devices of this very process, a child with `environment()`."""
+        path, libraries = os.environ["VEOSIM_STATE"], os.environ["VEOSIM_BUILD"]
+        return cls(pathlib.Path(path), pathlib.Path(libraries), create=False)
 
     def close(self) -> None:
         """Let go of the mapping; the file and other processes' views stay."""
@@ -214,14 +222,14 @@ class Sim:
     def environment(self, base: dict[str, str] | None = None) -> dict[str, str]:
         """What a child process needs to find these devices."""
         env = dict(os.environ if base is None else base)
-        paths = [str(self.build.folder), env.get("LD_LIBRARY_PATH", "")]
+        paths = [str(self.libraries), env.get("LD_LIBRARY_PATH", "")]
         env["LD_LIBRARY_PATH"] = os.pathsep.join(path for path in paths if path)
         doors = [str(DOORS), env.get("PYTHONPATH", "")]
         env["PYTHONPATH"] = os.pathsep.join(path for path in doors if path)
         env["VEOSIM_STATE"] = str(self.path)
-        env["VEOSIM_BUILD"] = str(self.build.folder)
+        env["VEOSIM_BUILD"] = str(self.libraries)
         env["CUPY_CACHE_IN_MEMORY"] = "1"  # no simulated kernel in the user's cache
-        env["CUDA_PATH"] = str(self.build.folder / "toolkit")
+        env["CUDA_PATH"] = str(self.libraries / "toolkit")
         return env
 
     def preload(self) -> None:
@@ -241,11 +249,11 @@ class Sim:
         loaded = os.environ.setdefault("VEOSIM_STATE", str(self.path))
         if loaded != str(self.path):
             raise SimulatorRefused(f"veosim: this process already uses {loaded}")
-        ctypes.CDLL(str(self.build.folder / "libnvidia-ml.so.1"), ctypes.RTLD_GLOBAL)
+        ctypes.CDLL(str(self.libraries / "libnvidia-ml.so.1"), ctypes.RTLD_GLOBAL)
 
 
-def _library(build: Build) -> ctypes.CDLL:
-    library = ctypes.CDLL(str(build.folder / "libveosim.so"))
+def _library(folder: pathlib.Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(folder / "libveosim.so"))
     layout.verify(library)
     library.veosim_map.restype = ctypes.c_void_p
     library.veosim_map.argtypes = [

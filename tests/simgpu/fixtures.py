@@ -14,8 +14,10 @@ from typing import NoReturn
 import pytest
 
 from tests.simgpu import build
+from tests.simgpu import environments
 from tests.simgpu.build import Build
 from tests.simgpu.driver import Sim
+from tests.simgpu.environments import Environment
 
 
 def cannot_run(reason: str) -> NoReturn:
@@ -23,6 +25,17 @@ def cannot_run(reason: str) -> NoReturn:
     if os.environ.get("VEO_REQUIRE_SIM") == "1":
         pytest.fail(f"VEO_REQUIRE_SIM=1, but {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+def environment(name: str) -> Environment:
+    """An environment that `ci/env` made, on a machine that can build the simulator."""
+    reason = build.unavailable()
+    if reason:
+        cannot_run(reason)
+    try:
+        return environments.find(name)
+    except environments.EnvironmentMissing as missing:
+        cannot_run(str(missing))
 
 
 @pytest.fixture(scope="session")

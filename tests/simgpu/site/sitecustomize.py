@@ -5,6 +5,7 @@ This folder is on PYTHONPATH of the bench's child processes only.
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import os
@@ -13,7 +14,7 @@ from types import ModuleType
 
 
 class Doorkeeper(importlib.abc.MetaPathFinder):
-    """Acts just before the first import of `cupy`, just after that of JAX's look-out."""
+    """Acts before the first import of `cupy`, and after that of JAX's look-out."""
 
     def find_spec(
         self, name: str, path: object, target: ModuleType | None = None
@@ -21,9 +22,7 @@ class Doorkeeper(importlib.abc.MetaPathFinder):
         """Find nothing; open the door in passing."""
         if name == "cupy":
             sys.meta_path.remove(self)
-            import veosim_door
-
-            veosim_door.open_cupy()
+            _door().open_cupy()
             sys.meta_path.insert(0, self)
         elif name == "jax._src.hardware_utils":
             return self._jax(name)
@@ -31,11 +30,13 @@ class Doorkeeper(importlib.abc.MetaPathFinder):
 
     def _jax(self, name: str) -> importlib.machinery.ModuleSpec | None:
         sys.meta_path.remove(self)
-        import veosim_door
-
         module = importlib.import_module(name)
-        veosim_door.open_jax(module)
+        _door().open_jax(module)
         return module.__spec__
+
+
+def _door() -> ModuleType:
+    return importlib.import_module("veosim_door")
 
 
 if os.environ.get("VEOSIM_STATE"):

@@ -33,11 +33,27 @@ static void unlock(void) {
     pthread_mutex_unlock(&mutex);
 }
 
+/* A fork of a process that has initialised CUDA can never use it. */
+int core_initialise(void) {
+    pid_t me = getpid();
+    if (initialised_in && initialised_in != me) return CUDA_NOT_INITIALIZED;
+    initialised_in = me;
+    return CUDA_OK;
+}
+int core_ready(void) {
+    return initialised_in && initialised_in == getpid() ? CUDA_OK : CUDA_NOT_INITIALIZED;
+}
+static int unless_lost(int code) {
+    if (code) return code;
+    return core_device(current)->lost ? CUDA_UNKNOWN : CUDA_OK;
+}
 int core_enter(const char *function) {
     int code = veosim_fault(function);
-    if (code) return code;
-    if (initialised_in && initialised_in != getpid()) return CUDA_NOT_INITIALIZED;
-    return core_device(current)->lost ? CUDA_UNKNOWN : CUDA_OK;
+    return unless_lost(code ? code : core_initialise());
+}
+int core_enter_driver(const char *function) {
+    int code = veosim_fault(function);
+    return unless_lost(code ? code : core_ready());
 }
 
 /* ---- devices and contexts ---- */
@@ -48,7 +64,6 @@ struct veosim_device *core_device(int device) { return &veosim()->device[device]
 
 static int open_locked(int device) {
     struct veosim_device *d = core_device(device);
-    initialised_in = getpid();
     if (opened[device]) return CUDA_OK;
     if (veosim_charge(d, d->context_bytes)) return CUDA_OUT_OF_MEMORY;
     veosim_own(d, 1)->context_bytes = d->context_bytes;

@@ -19,12 +19,16 @@ enum core_code {
 enum core_kind { CORE_DEVICE = 1, CORE_HOST, CORE_POOL, CORE_MANAGED, CORE_REGISTERED };
 
 /* First thing in every function: the injected code, "not initialised" in a fork of a
- * process that uses CUDA, "unknown" on a lost device, or 0. */
+ * process that uses CUDA, "unknown" on a lost device, or 0. The runtime initialises by
+ * itself; the driver waits for cuInit. */
 VEOSIM_API int core_enter(const char *function);
-#define CORE_ENTER()                      \
-    do {                                  \
-        int code_ = core_enter(__func__); \
-        if (code_) return code_;          \
+VEOSIM_API int core_enter_driver(const char *function);
+VEOSIM_API int core_initialise(void);
+VEOSIM_API int core_ready(void);
+#define CORE_ENTER()                             \
+    do {                                         \
+        int code_ = core_enter_driver(__func__); \
+        if (code_) return code_;                 \
     } while (0)
 
 VEOSIM_API int core_current(void);           /* this thread's device */

@@ -6,14 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEED_DEVICE(d)                                \
-    do {                                              \
+#define NEED_DEVICE(d)                                  \
+    do {                                                \
+        if (core_ready()) return CUDA_NOT_INITIALIZED;  \
         if (!core_valid(d)) return CUDA_INVALID_DEVICE; \
     } while (0)
 
 VEOSIM_API int cuInit(unsigned flags) {
+    int code = veosim_fault(__func__);
     (void)flags;
-    CORE_ENTER();
+    if (!code) code = core_initialise();
+    if (code) return code;
     return veosim()->devices ? CUDA_OK : CUDA_NO_DEVICE;
 }
 VEOSIM_API int cuDriverGetVersion(int *v) {

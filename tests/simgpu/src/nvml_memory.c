@@ -93,6 +93,25 @@ PROCESS_LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, VEOSIM_GRAPHICS)
 PROCESS_LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, VEOSIM_GRAPHICS)
 PROCESS_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, 0)
 
+struct process_v1 {
+    unsigned pid;
+    unsigned long long used;
+};
+VEOSIM_API int nvmlDeviceGetComputeRunningProcesses(nvml_device h, unsigned *n,
+                                                    struct process_v1 *out) {
+    struct process_v3 found[VEOSIM_PROCESSES];
+    unsigned count = VEOSIM_PROCESSES, room;
+    int code;
+    NVML_DEVICE(h, d);
+    NVML_NEED(n);
+    room = *n;
+    code = list(h, d, VEOSIM_COMPUTE, &count, found);
+    for (unsigned i = 0; out && i < count && i < room; i++)
+        out[i] = (struct process_v1){found[i].pid, found[i].used};
+    *n = count;
+    return code ? code : count > room ? NVML_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
 /* ---- clocks, power, throughput ---- */
 
 #define FIGURE(name, type, value)                  \
