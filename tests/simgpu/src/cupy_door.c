@@ -240,7 +240,8 @@ RUNTIME(PyObject *, memPoolSetAttribute)(intptr_t pool, int attribute, PyObject 
 static intptr_t new_stream(const char *function, unsigned flags) {
     void *s = NULL;
     int code = core_enter(function);
-    return handle(code ? code : cuStreamCreate(&s, flags), s);
+    if (!code) code = cuStreamCreate(&s, flags);
+    return handle(code, s);
 }
 RUNTIME(intptr_t, streamCreate)(int skip) {
     return (void)skip, new_stream("cupy:streamCreate", 0);
@@ -258,9 +259,13 @@ RUNTIME(PyObject *, streamSynchronize)(intptr_t s, int skip) {
     (void)skip;
     NONE("streamSynchronize", cuStreamSynchronize((void *)s));
 }
+/* CuPy's queries answer with the code; they raise nothing. */
+static PyObject *answer(const char *function, int (*query)(void *), intptr_t of) {
+    int code = core_enter(function);
+    return Py_BuildValue("i", code ? code : query((void *)of));
+}
 RUNTIME(PyObject *, streamQuery)(intptr_t s, int skip) {
-    (void)skip;
-    NONE("streamQuery", cuStreamQuery((void *)s));
+    return (void)skip, answer("cupy:streamQuery", cuStreamQuery, s);
 }
 RUNTIME(PyObject *, streamWaitEvent)(intptr_t s, intptr_t e, int skip, void *optional) {
     return (void)s, (void)e, (void)skip, (void)optional, none(CUDA_OK);
@@ -271,7 +276,8 @@ RUNTIME(int, streamGetPriority)(intptr_t s, int skip) { return (void)s, (void)sk
 static intptr_t new_event(unsigned flags) {
     void *e = NULL;
     int code = core_enter("cupy:eventCreate");
-    return handle(code ? code : cuEventCreate(&e, flags), e);
+    if (!code) code = cuEventCreate(&e, flags);
+    return handle(code, e);
 }
 RUNTIME(intptr_t, eventCreate)(int skip) { return (void)skip, new_event(0); }
 RUNTIME(intptr_t, eventCreateWithFlags)(unsigned flags, int skip) {
@@ -285,8 +291,7 @@ RUNTIME(PyObject *, eventRecord)(intptr_t e, intptr_t s, int skip) {
     NONE("eventRecord", cuEventRecord((void *)e, (void *)s));
 }
 RUNTIME(PyObject *, eventQuery)(intptr_t e, int skip) {
-    (void)skip;
-    NONE("eventQuery", cuEventQuery((void *)e));
+    return (void)skip, answer("cupy:eventQuery", cuEventQuery, e);
 }
 RUNTIME(PyObject *, eventSynchronize)(intptr_t e, int skip) {
     (void)skip;
