@@ -437,8 +437,8 @@ def client(tmp_path: pathlib.Path) -> stubs.Client:
         )
         script.write_text(f"{soname} {{ global: *; }};\n")
         links = [f"-Wl,-soname,{soname}", f"-Wl,--version-script={script}"]
-        command = ["gcc", "-w", "-fPIC", "-shared", *links, "-o", vendor / soname, code]
-        subprocess.run(command, check=True)
+        command = ["gcc", "-w", "-fPIC", "-shared", *links, "-o"]
+        subprocess.run([*command, str(vendor / soname), str(code)], check=True)
     libraries = [str(vendor / soname) for soname in exports]
     subprocess.run(
         ["gcc", "-fPIC", "-shared", "-o", folder / "libclient.so", source, *libraries],
