@@ -47,7 +47,7 @@ def parse_bytes(text: str | int) -> int:
     return _parse(text, _SIZES, "B", "a size such as '64 KiB'")
 
 
-def parse_ns(text: str | int | float, default_unit: str = "s") -> int:
+def parse_ns(text: str | float, default_unit: str = "s") -> int:
     """Nanoseconds from `"16.7 ms"`; a bare number is in `default_unit`.
 
     Raises:
@@ -78,7 +78,7 @@ def _parse(text: str | int, units: dict[str, int], bare: str, wanted: str) -> in
     return int(number) * units[unit]
 
 
-def format_bytes(value: int | float, *, signed: bool = False) -> str:
+def format_bytes(value: float, *, signed: bool = False) -> str:
     """`1.5 MiB`; whole numbers below one KiB."""
     sign = "-" if value < 0 else "+" if signed else ""
     size = abs(value)
@@ -93,7 +93,7 @@ def format_bytes(value: int | float, *, signed: bool = False) -> str:
     return f"{sign}{whole} {unit}"
 
 
-def format_ns(value: int | float) -> str:
+def format_ns(value: float) -> str:
     """`16.7 ms`; the unit that leaves one to three digits before the point."""
     size = abs(value)
     for unit, step in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
@@ -104,7 +104,7 @@ def format_ns(value: int | float) -> str:
     return f"{value:.0f} ns"
 
 
-def format_count(value: int | float, *, signed: bool = False) -> str:
+def format_count(value: float, *, signed: bool = False) -> str:
     """`12,345`, or one decimal when the value is no whole number."""
     sign = "+" if signed and value >= 0 else ""
     if value == int(value):
@@ -112,7 +112,7 @@ def format_count(value: int | float, *, signed: bool = False) -> str:
     return f"{sign}{value:,.1f}"
 
 
-def format_value(value: int | float, unit: Unit, *, signed: bool = False) -> str:
+def format_value(value: float, unit: Unit, *, signed: bool = False) -> str:
     """A value of any unit, for people."""
     if unit is Unit.BYTES:
         return format_bytes(value, signed=signed)

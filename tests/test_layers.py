@@ -27,6 +27,8 @@ FLOORS: dict[str, int] = {
     "settings": 5,
     "measure": 5,
     "rerun": 5,
+    "results": 6,
+    "session": 6,
     "fixtures": 6,
     "cli": 6,
     "plugin": 7,
@@ -40,6 +42,7 @@ NEIGHBOURS = {
     ("measure", "hookspec"),
     ("measure", "settings"),
     ("measure", "rerun"),
+    ("session", "results"),
     ("rerun", "settings"),
     ("settings", "hookspec"),
 }

@@ -44,7 +44,8 @@ class Probe(Protocol):
 
     def is_active(self) -> bool:
         """Whether there is anything to read: the framework is imported *and*
-        initialised by the user. Costs a dictionary look-up while it is not."""
+        initialised by the user. Costs a dictionary look-up while it is not.
+        """
 
     def glance(self) -> tuple[int, ...]:
         """The cheap figures, one for each of `counters`.
@@ -61,7 +62,8 @@ class Probe(Protocol):
 
     def read(self) -> tuple[Reading, ...]:
         """Every figure, those of `glance` included. May be slow; call after
-        `settle`."""
+        `settle`.
+        """
 
     def close(self) -> None:
         """Let go of what `open` took."""

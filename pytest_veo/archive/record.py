@@ -1,0 +1,168 @@
+"""What is kept of a run: one header, and one record for each finished test.
+
+Numbers and strings only. Schema history:
+
+1. First form: header `run.json`, one JSON object a line in `records.jsonl`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING
+from typing import Any
+
+from pytest_veo.errors import ArchiveError
+from pytest_veo.units import Unit
+from pytest_veo.verdict import Finding
+from pytest_veo.verdict import Outcome
+from pytest_veo.verdict import Verdict
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+SCHEMA = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CounterRecord:
+    """One counter over one test's first run, in `unit`."""
+
+    counter: str
+    device: str
+    unit: str
+    before: int
+    after: int
+    growth: int
+    """After minus before, less what wider fixtures took."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One finished test."""
+
+    nodeid: str
+    worker: str = ""
+    """The pytest-xdist worker that ran it; empty without one."""
+    started_at: str = ""
+    """ISO 8601, UTC."""
+    duration_ns: int = 0
+    test_outcome: str = ""
+    """As pytest counts it: passed, failed, skipped."""
+    verdict: Verdict = dataclasses.field(
+        default_factory=lambda: Verdict(outcome=Outcome.CLEAN)
+    )
+    counters: tuple[CounterRecord, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as plain dicts, lists, numbers and strings."""
+        verdict = dataclasses.asdict(self.verdict)
+        verdict["outcome"] = self.verdict.outcome.value
+        for finding in verdict["findings"]:
+            finding["unit"] = finding["unit"].value
+        return {
+            "schema": SCHEMA,
+            "nodeid": self.nodeid,
+            "worker": self.worker,
+            "started_at": self.started_at,
+            "duration_ns": self.duration_ns,
+            "test_outcome": self.test_outcome,
+            "verdict": verdict,
+            "counters": [dataclasses.asdict(counter) for counter in self.counters],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Record:
+        """The record again.
+
+        Raises:
+            ArchiveError: the data is of another schema, or is no record.
+        """
+        schema = data.get("schema")
+        if schema != SCHEMA:
+            raise ArchiveError(f"a record of schema {schema!r}, this reads {SCHEMA}")
+        try:
+            return cls(
+                nodeid=data["nodeid"],
+                worker=data["worker"],
+                started_at=data["started_at"],
+                duration_ns=data["duration_ns"],
+                test_outcome=data["test_outcome"],
+                verdict=_verdict(data["verdict"]),
+                counters=tuple(CounterRecord(**row) for row in data["counters"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ArchiveError(f"no record: {type(error).__name__} {error}") from error
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(self.to_dict(), separators=(",", ":"))
+
+
+def _verdict(data: Mapping[str, Any]) -> Verdict:
+    plain = dict(data)
+    plain["outcome"] = Outcome(plain["outcome"])
+    plain["findings"] = tuple(
+        Finding(**{**row, "unit": Unit(row["unit"]), "deltas": tuple(row["deltas"])})
+        for row in plain["findings"]
+    )
+    for name in ("ruled_out", "evidence"):
+        plain[name] = tuple(plain[name])
+    return Verdict(**plain)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunHeader:
+    """One session."""
+
+    run_id: str
+    started_at: str
+    """ISO 8601, UTC."""
+    environment: tuple[tuple[str, str], ...] = ()
+    watched: tuple[str, ...] = ()
+    """Counters that were read, as `probe.name device`."""
+    not_watched: tuple[str, ...] = ()
+    """What could not be read, with its reason."""
+    finished_at: str = ""
+    """Empty while the run goes on, and for ever if it was killed."""
+    totals: tuple[tuple[str, int], ...] = ()
+    """How many tests ended with each verdict."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The header as plain dicts, lists, numbers and strings."""
+        return {
+            "schema": SCHEMA,
+            "run_id": self.run_id,
+            "started_at": self.started_at,
+            "finished_at": self.finished_at,
+            "environment": dict(self.environment),
+            "watched": list(self.watched),
+            "not_watched": list(self.not_watched),
+            "totals": dict(self.totals),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RunHeader:
+        """The header again.
+
+        Raises:
+            ArchiveError: the data is of another schema, or is no header.
+        """
+        if data.get("schema") != SCHEMA:
+            raise ArchiveError(
+                f"a run of schema {data.get('schema')!r}, this reads {SCHEMA}"
+            )
+        try:
+            return cls(
+                run_id=data["run_id"],
+                started_at=data["started_at"],
+                finished_at=data["finished_at"],
+                environment=tuple(data["environment"].items()),
+                watched=tuple(data["watched"]),
+                not_watched=tuple(data["not_watched"]),
+                totals=tuple(data["totals"].items()),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ArchiveError(f"no run: {type(error).__name__} {error}") from error

@@ -1,0 +1,117 @@
+"""A chain of references put into words: a root and the steps down from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+
+from pytest_veo.evidence import edges
+from pytest_veo.evidence import objects
+from pytest_veo.evidence.bounds import LRU
+from pytest_veo.evidence.climb import Ascent
+from pytest_veo.evidence.roots import Root
+
+
+_LONGEST = 6
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """One reference: how it is written, and the type of what it leads to."""
+
+    text: str
+    type_name: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """What keeps an object alive, as text only."""
+
+    root: Root
+    root_name: str
+    steps: tuple[Step, ...]
+
+    @property
+    def path(self) -> str:
+        """The chain as one expression: `shop.cache.SESSIONS['k'].parser`."""
+        return self.root_name + "".join(step.text for step in _short(self.steps))
+
+
+def _short(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    if len(steps) <= _LONGEST:
+        return steps
+    left_out = len(steps) - _LONGEST + 1
+    middle = Step(f" ... {left_out} more ... ", "")
+    return (*steps[:3], middle, *steps[-(_LONGEST - 4) :])
+
+
+def describe(ascent: Ascent) -> Chain:
+    """The words for an ascent; nothing of it is kept."""
+    nodes = ascent.nodes
+    name = ascent.landing.name
+    if objects.is_type(nodes[0]) and len(nodes) > 1:
+        name = objects.type_name(nodes[0])  # type: ignore[arg-type]
+    steps = []
+    position = 0
+    while position < len(nodes) - 1:
+        text, taken = _step(nodes, position)
+        position += taken
+        if text:
+            steps.append(Step(text, objects.type_name(type(nodes[position]))))
+    return Chain(root=ascent.landing.root, root_name=name, steps=tuple(steps))
+
+
+def _step(nodes: list[object], position: int) -> tuple[str, int]:
+    """The text of the reference at `position`, and how many nodes it spans."""
+    parent = nodes[position]
+    for span, reader in ((3, _closure), (2, _cache_entry), (2, _attribute)):
+        following = nodes[position + 1 : position + 1 + span]
+        text = reader(parent, following) if len(following) == span else ""
+        if text:
+            return text, span
+    child = nodes[position + 1]
+    text = edges.label(parent, child)
+    if position == 0 and type(parent) is dict:
+        text = _as_attribute(text)
+    if not text:
+        text = f" -> {objects.type_name(type(child))}"
+    if type(parent) is LRU:
+        text = " (lru_cache)"
+    return text, 1
+
+
+def _as_attribute(text: str) -> str:
+    """`['NAME']` in a namespace is written `.NAME`."""
+    name = text[2:-2]
+    return f".{name}" if text == f"['{name}']" and name.isidentifier() else text
+
+
+def _attribute(parent: object, following: list[object]) -> str:
+    """Instance or class, its namespace, a value: `.value`."""
+    held, child = following
+    if type(held) is not dict or objects.is_dict(parent):
+        return ""
+    if objects.is_type(parent):
+        is_own = objects.namespace(parent) is held  # type: ignore[arg-type]
+    else:
+        is_own = objects.instance_dict(parent) is held
+    return _as_attribute(edges.label(held, child)) if is_own else ""
+
+
+def _closure(parent: object, following: list[object]) -> str:
+    """Function, its closure, a cell, a value: one closure variable."""
+    if type(parent) is not types.FunctionType:
+        return ""
+    _, cell, child = following
+    if type(cell) is not types.CellType or not edges.cell_holds(cell, child):
+        return ""
+    return edges.label(parent, child)
+
+
+def _cache_entry(parent: object, following: list[object]) -> str:
+    """An lru_cache wrapper, its table, a key or a link to a value."""
+    held, child = following
+    if type(parent) is not LRU or type(held) is not dict:
+        return ""
+    is_key = any(child is key for key in dict.keys(held))
+    return " (lru_cache, in a key)" if is_key else " (lru_cache, in a value)"

@@ -1,0 +1,1 @@
+"""Around every test: glance; around a suspect: settle, confirm, judge."""

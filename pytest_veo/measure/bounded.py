@@ -1,0 +1,129 @@
+"""Growth into a bounded place is retention, however many runs it fills.
+
+The holder decides where the count of runs cannot: a cache with a limit that is not
+reached yet grows as steadily as a leak. A leak beside a filling cache is still one,
+so the place has to account for what was measured.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from pytest_veo.measure.meter import growth
+from pytest_veo.memory.snapshot import HOST
+from pytest_veo.units import Unit
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_veo.evidence.places import GrownPlace
+    from pytest_veo.evidence.retained import Weight
+    from pytest_veo.measure.meter import Glance
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Slack:
+    """How far above its estimated weight growth may lie."""
+
+    factor: float
+    spare_blocks: float
+    spare_bytes: float
+
+    def covers(self, blocks: float, large_bytes: float, weight: Weight) -> bool:
+        """Whether the weight accounts for the growth."""
+        most_blocks = weight.blocks * self.factor + self.spare_blocks
+        most_bytes = weight.large_bytes * self.factor + self.spare_bytes
+        return blocks <= most_blocks and large_bytes <= most_bytes
+
+
+_BESIDE_OTHERS = _Slack(1.3, 3, 96)
+"""An unbounded place grows, too: the bounded ones must account for nearly all."""
+_ALONE = _Slack(5, 16, 1024)
+"""Only bounded places grow. Entries that several caches share are not weighed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Filling:
+    """The bounded place that explains a test's growth."""
+
+    path: str
+    limit: str
+    """As it is written: `maxsize=100`."""
+    entries: int
+    ceiling_entries: int
+    held_bytes: int
+    """Of an entry, about."""
+
+    @property
+    def projected_bytes(self) -> int:
+        """What it may still take: places left times the weight of an entry."""
+        return max(0, self.ceiling_entries - self.entries) * self.held_bytes
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.limit}, {self.entries} in use)"
+
+
+def filling(
+    grown: Sequence[GrownPlace],
+    *,
+    blocks_per_run: float,
+    heap_bytes_per_run: float,
+    handles_per_run: float,
+) -> Filling | None:
+    """The bounded place that accounts for the growth; None if none does.
+
+    Args:
+        grown: the places that grew over some re-runs.
+        blocks_per_run: Python blocks, measured over the same runs.
+        heap_bytes_per_run: native heap, likewise.
+        handles_per_run: the most of threads, descriptors and children.
+    """
+    from pytest_veo.evidence.places import explained
+
+    bounded = [place for place in grown if place.is_bounded]
+    if not bounded:
+        return None
+    alone = not any(_is_suspect(place) for place in grown)
+    fills = sum(place.entries_per_run for place in bounded)
+    if handles_per_run > 1.3 * fills:
+        return None
+    slack = _ALONE if alone else _BESIDE_OTHERS
+    of_handles = alone and handles_per_run > 0
+    if not of_handles and not slack.covers(
+        blocks_per_run, heap_bytes_per_run, explained(grown)
+    ):
+        return None
+    main = max(bounded, key=lambda place: place.weight_per_run.total_bytes)
+    return Filling(
+        path=main.path,
+        limit=main.bounded_by,
+        entries=main.entries,
+        ceiling_entries=main.ceiling_entries or main.entries,
+        held_bytes=round(main.held_bytes),
+    )
+
+
+def filling_of(
+    grown: Sequence[GrownPlace], before: Glance, after: Glance, runs: int
+) -> Filling | None:
+    """As `filling`, from the figures before and after the re-runs."""
+    change = dict(zip(after.layout, growth(before, after), strict=True))
+    per_run = {counter.key: amount / runs for counter, amount in change.items()}
+    handles = [
+        amount / runs
+        for counter, amount in change.items()
+        if counter.always and counter.device == HOST and counter.unit is Unit.COUNT
+    ]
+    return filling(
+        grown,
+        blocks_per_run=per_run.get("host.python_blocks", 0),
+        heap_bytes_per_run=per_run.get("host.heap", 0),
+        handles_per_run=max(handles, default=0),
+    )
+
+
+def _is_suspect(place: GrownPlace) -> bool:
+    """Whether it is a place of the user's that nothing limits."""
+    return not (place.is_bounded or place.is_bookkeeping or place.owner == "pytest")

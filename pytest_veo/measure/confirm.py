@@ -1,0 +1,287 @@
+"""Running a suspect again until its growth stops or has repeated often enough.
+
+The judge must not allocate while it measures: every figure goes into one array of
+machine integers that is made beforehand, and nothing else outlives a run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from array import array
+from typing import TYPE_CHECKING
+from typing import Protocol
+
+from pytest_veo.measure.meter import Glance
+from pytest_veo.measure.settle import LONG_WAITS_S
+from pytest_veo.measure.settle import SHORT_WAITS_S
+from pytest_veo.measure.settle import may_come_back
+from pytest_veo.measure.settle import settle
+from pytest_veo.memory.leak import Course
+from pytest_veo.memory.leak import course
+from pytest_veo.memory.leak import deltas
+from pytest_veo.memory.snapshot import Counter
+from pytest_veo.memory.snapshot import Rung
+from pytest_veo.units import Unit
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Sequence
+
+    from pytest_veo.measure.meter import Meter
+
+
+MOST_HANDLES = 40
+"""Descriptors, threads or children that confirming may pile up."""
+MOST_BYTES = 256 << 20
+"""Memory that confirming may pile up."""
+LEAST_RUNS_TO_PILE_UP = 5
+"""Runs that are made whatever piles up."""
+
+
+class Runs(Protocol):
+    """Runs the suspect again."""
+
+    def run(self) -> str:
+        """Empty if the run passed, else why it did not."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How far confirming may go."""
+
+    most_runs: int
+    time_ns: int
+    patience_ns: int = 0
+    """Once growth looks steady, keep looking for its end this long: a cache fills
+    up, a leak does not."""
+    patience_runs: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed:
+    """What the re-runs showed of each counter."""
+
+    layout: tuple[Counter, ...]
+    series: tuple[tuple[int, ...], ...]
+    """For each counter its value before the first run, then after each."""
+    courses: tuple[Course, ...]
+    runs: int
+    spent_ns: int
+    stopped: str = ""
+    """Why running ended early: a failed run, the time, what piled up."""
+
+    @property
+    def run_ns(self) -> int:
+        """What one run took, about."""
+        return self.spent_ns // max(1, self.runs)
+
+    def growing(self) -> tuple[int, ...]:
+        """Places in `layout` of the counters that go on growing."""
+        return tuple(
+            index
+            for index, course_ in enumerate(self.courses)
+            if course_ is Course.GROWING
+        )
+
+    def likely(self) -> tuple[int, ...]:
+        """Places of counters that grew in each run but the first, and no more."""
+        return tuple(
+            index
+            for index, course_ in enumerate(self.courses)
+            if course_ is Course.UNDECIDED
+            and min(deltas(self.series[index])[1:], default=0) > 0
+        )
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether no counter is left that may or may not grow."""
+        return Course.UNDECIDED not in self.courses
+
+
+def floor_of(counter: Counter) -> float:
+    """Mean growth a run below which a counter is called flat."""
+    if counter.key == "host.heap":
+        return 24.0
+    if counter.key == "host.python_blocks":
+        return 0.9
+    if counter.rung is Rung.DRIVER or not counter.exact:
+        return float(max(counter.step, 4096) if counter.unit is Unit.BYTES else 1)
+    return 0.3 if counter.unit is Unit.COUNT else 1.0
+
+
+def large_of(counter: Counter) -> float | None:
+    """Even growth a run from which four runs suffice."""
+    if counter.key == "host.python_blocks":
+        return 500.0
+    if counter.unit is Unit.COUNT:
+        return None
+    if counter.device == "host":
+        return float(64 << 10)
+    return float(counter.step)
+
+
+class Confirmation:
+    """One suspect's re-runs."""
+
+    def __init__(
+        self,
+        meter: Meter,
+        runs: Runs,
+        limits: Limits,
+        *,
+        steps: Callable[[], None] = lambda: None,
+        clock: Callable[[], int] = time.perf_counter_ns,
+        tolerated: Callable[[Counter], float] = lambda _: 0.0,
+    ) -> None:
+        self._meter = meter
+        self._runs = runs
+        self._limits = limits
+        self._steps = steps
+        self._clock = clock
+        self._tolerated = tolerated
+
+    def go(self, before: Glance) -> Confirmed:
+        """Run until the answer is clear or a limit is reached.
+
+        Args:
+            before: the settled figures before the first re-run.
+        """
+        table = _Table(before, self._limits.most_runs, self._tolerated)
+        began = self._clock()
+        steady_ns, stopped = 0, ""
+        waits: Sequence[float] = LONG_WAITS_S
+        while table.runs < self._limits.most_runs and not stopped:
+            why = self._runs.run()
+            after = settle(self._meter, before, steps=self._steps, waits_s=waits)
+            if after.layout is not table.layout:
+                stopped = why or "the set of counters changed while it ran"
+                break
+            if may_come_back(before, after):
+                waits = SHORT_WAITS_S
+            table.append(after)
+            before = after
+            spent_ns = self._clock() - began
+            stopped = why or self._out_of_time(spent_ns, table.runs)
+            if not _is_time_to_look(table.runs):
+                continue
+            courses = table.courses()
+            if Course.UNDECIDED not in courses and Course.GROWING not in courses:
+                break
+            if table.has_piled_up():
+                break
+            if Course.GROWING not in courses or table.has_open_handles(courses):
+                steady_ns = 0
+                continue
+            steady_ns = steady_ns or spent_ns
+            if self._is_steady(spent_ns - steady_ns, table.runs):
+                break
+        if waits is SHORT_WAITS_S and not stopped:
+            # What was not waited for each time gets one long wait at the end.
+            late = settle(self._meter, table.glance(0), steps=self._steps)
+            if late.layout is table.layout:
+                table.replace_last(late)
+        return table.confirmed(self._clock() - began, stopped)
+
+    def _out_of_time(self, spent_ns: int, runs: int) -> str:
+        if spent_ns >= self._limits.time_ns and runs >= 3:
+            return "its time was up"
+        return ""
+
+    def _is_steady(self, patient_ns: int, runs: int) -> bool:
+        return (
+            patient_ns >= self._limits.patience_ns or runs >= self._limits.patience_runs
+        )
+
+
+class _Table:
+    """Every figure of every run, in one array that is made beforehand."""
+
+    def __init__(
+        self, start: Glance, most_runs: int, tolerated: Callable[[Counter], float]
+    ) -> None:
+        self.layout = start.layout
+        self.runs = 0
+        self._width = len(start.layout)
+        self._cells = array("q", bytes(8 * self._width * (most_runs + 1)))
+        self._cells[: self._width] = array("q", start.values)
+        self._rules = [
+            (max(floor_of(c), tolerated(c)), large_of(c), c.rung is Rung.DEVICE)
+            for c in start.layout
+        ]
+
+    def append(self, glance: Glance) -> None:
+        """Note the figures after one more run."""
+        self.runs += 1
+        self.replace_last(glance)
+
+    def replace_last(self, glance: Glance) -> None:
+        """Note the last run's figures anew."""
+        start = self.runs * self._width
+        self._cells[start : start + self._width] = array("q", glance.values)
+
+    def glance(self, run: int) -> Glance:
+        """The figures after a run; 0: before the first."""
+        start = run * self._width
+        return Glance(self.layout, tuple(self._cells[start : start + self._width]))
+
+    def series(self, place: int) -> Sequence[int]:
+        """One counter's figures."""
+        return self._cells[place : (self.runs + 1) * self._width : self._width]
+
+    def courses(self) -> list[Course]:
+        """How each counter goes on."""
+        return [
+            Course.FLAT
+            if ignored
+            else course(self.series(place), floor=floor, large=large)
+            for place, (floor, large, ignored) in enumerate(self._rules)
+        ]
+
+    def has_open_handles(self, courses: Sequence[Course]) -> bool:
+        """Whether handles may still stop growing: a pool fills up in its own time,
+        and brings other growth with it.
+        """
+        return any(
+            counter.always
+            and counter.unit is Unit.COUNT
+            and course_ is Course.UNDECIDED
+            for counter, course_ in zip(self.layout, courses, strict=True)
+        )
+
+    def has_piled_up(self) -> bool:
+        """Whether going on would do harm."""
+        if self.runs < LEAST_RUNS_TO_PILE_UP:
+            return False
+        for place, counter in enumerate(self.layout):
+            series = self.series(place)
+            most = _most_of(counter)
+            if most is not None and series[-1] - series[0] >= most:
+                return True
+        return False
+
+    def confirmed(self, spent_ns: int, stopped: str) -> Confirmed:
+        """All of it, as a value."""
+        return Confirmed(
+            layout=self.layout,
+            series=tuple(tuple(self.series(i)) for i in range(self._width)),
+            courses=tuple(self.courses()),
+            runs=self.runs,
+            spent_ns=spent_ns,
+            stopped=stopped,
+        )
+
+
+def _most_of(counter: Counter) -> int | None:
+    if counter.rung is Rung.DEVICE:
+        return None
+    if counter.unit is Unit.BYTES:
+        # A thread maps and reserves far more than it ever touches.
+        return MOST_BYTES if counter.rung < Rung.DRIVER else 16 * MOST_BYTES
+    return MOST_HANDLES if counter.always else None
+
+
+def _is_time_to_look(runs: int) -> bool:
+    """Looking costs in proportion to the runs made: look ever more seldom."""
+    return runs <= 16 or runs % (runs // 8) == 0

@@ -1,0 +1,65 @@
+"""One item's three phases, with the passed call's report held back.
+
+The verdict on a test is known only after its teardown, and the test is logged once.
+Everything else is logged when pytest logs it, so that `-x` still tears down all
+scopes at the failing test.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
+from _pytest import runner
+
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def run_phases(
+    item: pytest.Item, *, log: bool, nextitem: pytest.Item | None
+) -> list[pytest.TestReport]:
+    """Set up, call, tear down; as `_pytest.runner.runtestprotocol` does.
+
+    Args:
+        item: what to run.
+        log: log what need not wait; `log_rest` logs the rest.
+        nextitem: what pytest runs next.
+    """
+    # Only items that use fixtures have a request; pytest drops both afterwards.
+    function: Any = item if hasattr(item, "_request") else None
+    if function is not None and not function._request:
+        function._initrequest()
+    try:
+        return _phases(item, log=log, nextitem=nextitem)
+    finally:
+        if function is not None:
+            function._request = False
+            function.funcargs = None
+
+
+def _phases(
+    item: pytest.Item, *, log: bool, nextitem: pytest.Item | None
+) -> list[pytest.TestReport]:
+    reports = [runner.call_and_report(item, "setup", log)]
+    if reports[0].passed:
+        call = runner.call_and_report(item, "call", log=False)
+        if log and not call.passed:
+            item.ihook.pytest_runtest_logreport(report=call)
+        reports.append(call)
+    if item.session.shouldfail or item.session.shouldstop:
+        nextitem = None
+    reports.append(
+        runner.call_and_report(item, "teardown", log=False, nextitem=nextitem)
+    )
+    return reports
+
+
+def log_rest(
+    item: pytest.Item, reports: list[pytest.TestReport], *, call_passed: bool
+) -> None:
+    """Log what `run_phases` held back: a call that passed, and the teardown."""
+    for report in reports:
+        if report.when == "teardown" or (report.when == "call" and call_passed):
+            item.ihook.pytest_runtest_logreport(report=report)

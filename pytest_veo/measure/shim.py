@@ -1,0 +1,57 @@
+"""One door into pytest's runner for every plugin that owns the protocol.
+
+pytest's runner and the plugins that run items themselves (pytest-rerunfailures and
+its kind) all call `_pytest.runner.runtestprotocol`; the latter bound the function
+when they were imported. Standing in for it serves them all without taking the
+protocol from any. A nested session (pytester) has a config of its own and is not
+touched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Any
+
+import pytest
+from _pytest import runner
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+RUN_KEY = pytest.StashKey[Any]()
+"""On a config: what runs its items instead of pytest's own function."""
+
+_original: Callable[..., list[pytest.TestReport]] = runner.runtestprotocol
+
+
+def runtestprotocol(
+    item: pytest.Item, log: bool = True, nextitem: pytest.Item | None = None
+) -> list[pytest.TestReport]:
+    """As pytest's own; measured when the item's config asks for it."""
+    run = item.config.stash.get(RUN_KEY, None)
+    if run is None:
+        return _original(item, log=log, nextitem=nextitem)
+    reports: list[pytest.TestReport] = run(item, log=log, nextitem=nextitem)
+    return reports
+
+
+def original(item: pytest.Item, *, log: bool, nextitem: Any) -> list[pytest.TestReport]:
+    """Pytest's own function, unmeasured."""
+    return _original(item, log=log, nextitem=nextitem)
+
+
+def install(config: pytest.Config, run: Callable[..., Any]) -> None:
+    """Let `run(item, log=, nextitem=)` run this config's items."""
+    config.stash[RUN_KEY] = run
+    runner.runtestprotocol = runtestprotocol
+    for plugin in config.pluginmanager.get_plugins():
+        if getattr(plugin, "runtestprotocol", None) is _original:
+            plugin.runtestprotocol = runtestprotocol
+
+
+def uninstall(config: pytest.Config) -> None:
+    """Give the config's items back to pytest."""
+    if RUN_KEY in config.stash:
+        del config.stash[RUN_KEY]

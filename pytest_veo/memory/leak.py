@@ -1,0 +1,106 @@
+"""Whether growth repeats: the judge of re-runs.
+
+A series is one counter's value after each run of the same test, the value before
+the first of them in front. The judge sees differences only:
+
+* growth that has stopped is retention (warm-up, cache, first use);
+* growth that goes on in every third of the measured runs, does not fade, and
+  stands out of its own scatter is a leak, even when it comes on every second run;
+* anything else needs more runs.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import math
+from collections.abc import Sequence
+
+
+class Course(enum.Enum):
+    """How a counter goes on over re-runs."""
+
+    FLAT = "flat"
+    GROWING = "growing"
+    UNDECIDED = "undecided"
+
+
+QUIET_RUNS = 4
+"""This many runs in a row without growth say that growth has stopped. A leak on
+every second, third or fourth run shows within them."""
+SHORT_RUNS = 4
+"""Runs that suffice when each grew by about the same large amount."""
+LONG_RUNS = 12
+"""Runs that small growth must last before it is called growing."""
+SIGMAS = 4.0
+"""How far the mean growth must stand above its own standard error."""
+
+
+def deltas(values: Sequence[int]) -> list[int]:
+    """Growth of each run."""
+    return [after - before for before, after in itertools.pairwise(values)]
+
+
+def course(values: Sequence[int], *, floor: float, large: float | None) -> Course:
+    """How a counter goes on, from its value before and after each re-run.
+
+    Args:
+        values: the value before the first re-run, then after each.
+        floor: mean growth a run below which nothing is growing.
+        large: growth a run from which few runs suffice; None when no growth of
+            this counter is large enough to decide early.
+    """
+    growth = deltas(values)
+    if _is_flat(growth, floor):
+        return Course.FLAT
+    if large is not None and _is_large_and_even(growth, large):
+        return Course.GROWING
+    if len(growth) >= LONG_RUNS and _goes_on(growth, floor):
+        return Course.GROWING
+    return Course.UNDECIDED
+
+
+def _is_flat(growth: Sequence[int], floor: float) -> bool:
+    if len(growth) >= 3 and max(growth[-3:]) <= 0:
+        return True
+    return len(growth) >= QUIET_RUNS and sum(growth[-QUIET_RUNS:]) < floor * QUIET_RUNS
+
+
+def _is_large_and_even(growth: Sequence[int], large: float) -> bool:
+    last = growth[-3:]
+    if len(growth) < 3 or min(last) < large:
+        return False
+    enough = SHORT_RUNS if max(last) > min(last) else 3
+    return len(growth) >= enough and max(last) <= 1.5 * min(last)
+
+
+def _goes_on(growth: Sequence[int], floor: float) -> bool:
+    tail = growth[warm_up(len(growth)) :]
+    third = len(tail) // 3
+    means = [
+        sum(part) / third
+        for part in (
+            tail[-3 * third : -2 * third],
+            tail[-2 * third : -third],
+            tail[-third:],
+        )
+    ]
+    fades = means[2] < 0.5 * means[0]
+    return min(means) >= floor and not fades and _stands_out(tail)
+
+
+def _stands_out(tail: Sequence[int]) -> bool:
+    mean = sum(tail) / len(tail)
+    variance = sum((x - mean) ** 2 for x in tail) / (len(tail) - 1)
+    return mean > SIGMAS * math.sqrt(variance / len(tail))
+
+
+def warm_up(runs: int) -> int:
+    """How many of the first runs are left out of the slope."""
+    return max(1, runs // 4)
+
+
+def slope(values: Sequence[int]) -> float:
+    """Mean growth of a run after the warm-up runs."""
+    tail = deltas(values)[warm_up(len(values) - 1) :]
+    return sum(tail) / len(tail) if tail else 0.0

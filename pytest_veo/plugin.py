@@ -1,0 +1,88 @@
+"""pytest's entry point: hooks of a few lines that call the rooms below.
+
+Nothing is measured, opened or imported beyond this until a session asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_veo import hookspec
+from pytest_veo import settings
+from pytest_veo.budget import Level
+from pytest_veo.errors import ArchiveError
+from pytest_veo.errors import BadSetting
+
+
+if TYPE_CHECKING:
+    from pytest_veo import results as results_
+    from pytest_veo import session as session_
+
+
+SESSION_KEY = pytest.StashKey["session_.CheckedSession"]()
+RESULTS_KEY = pytest.StashKey["results_.SessionResults"]()
+
+_MARKERS = (
+    "veo_leak(tolerance=, counters=, reruns=, level=, allow=, reason=, until=): how "
+    "this test is checked for leaks; allow=True with a reason lets a known one pass",
+    "veo_memory(peak=, growth=, on='host.rss'): limits on one counter while the test "
+    "runs",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options and ini keys."""
+    settings.add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the hooks of our own."""
+    pluginmanager.add_hookspecs(hookspec)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Resolve the settings; start the checks if they ask for any."""
+    for marker in _MARKERS:
+        config.addinivalue_line("markers", marker)
+    try:
+        resolved = settings.resolve(config)
+        if resolved.level is not Level.OFF:
+            _start(config, resolved)
+    except (BadSetting, ArchiveError) as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def _start(config: pytest.Config, resolved: settings.Settings) -> None:
+    """Measure where tests run, gather where results are shown."""
+    from pytest_veo.results import SessionResults
+    from pytest_veo.session import CheckedSession
+
+    session = CheckedSession(config, resolved)
+    config.stash[SESSION_KEY] = session
+    config.pluginmanager.register(session, "veo-session")
+    if not hasattr(config, "workerinput"):
+        config.stash[RESULTS_KEY] = SessionResults(config, resolved)
+        config.pluginmanager.register(config.stash[RESULTS_KEY], "veo-results")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """One line: what is watched, and what is not."""
+    session = config.stash.get(SESSION_KEY, None)
+    return session.header() if session is not None else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand what this process measured to where results are shown."""
+    checked = session.config.stash.get(SESSION_KEY, None)
+    if checked is None or checked.watch is None:
+        return
+    told = checked.outcome()
+    results = session.config.stash.get(RESULTS_KEY, None)
+    if results is not None:
+        results.take(told)
+    else:
+        session.config.workeroutput["veo"] = told  # type: ignore[attr-defined]

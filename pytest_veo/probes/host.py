@@ -1,0 +1,321 @@
+"""This process on the host: Python blocks, native heap, mappings, handles.
+
+All of `glance` takes about 8 us on Linux with glibc. What another libc or system
+does not offer is left out and said so.
+
+Source: `sys.getallocatedblocks`, mallinfo2(3), proc(5).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_veo.memory.snapshot import Counter
+from pytest_veo.memory.snapshot import Reading
+from pytest_veo.memory.snapshot import Rung
+from pytest_veo.memory.snapshot import Trouble
+from pytest_veo.units import Unit
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _counter(name: str, unit: Unit, **more: object) -> Counter:
+    return Counter(probe="host", name=name, unit=unit, **more)  # type: ignore[arg-type]
+
+
+BLOCKS = _counter("python_blocks", Unit.COUNT, gate=8)
+"""Objects of up to 512 bytes that Python's own allocator has handed out."""
+HEAP = _counter("heap", Unit.BYTES, gate=1024, exact=False, step=16)
+"""Native memory in use: malloc'ed and not freed, objects over 512 bytes included."""
+MAPPED = _counter(
+    "mapped", Unit.BYTES, rung=Rung.DRIVER, gate=256 << 10, exact=False, step=4096
+)
+"""Private writable mappings that malloc does not own: raw mmap, Python's arenas,
+thread stacks."""
+SHARED = _counter(
+    "shared", Unit.BYTES, rung=Rung.DRIVER, gate=0, exact=False, step=4096
+)
+"""All other mappings: shared memory, files, libraries, reserved address space."""
+DESCRIPTORS = _counter("descriptors", Unit.COUNT, always=True)
+THREADS = _counter("threads", Unit.COUNT, always=True)
+CHILDREN = _counter("children", Unit.COUNT, always=True)
+RSS = _counter("rss", Unit.BYTES, rung=Rung.DEVICE, exact=False, step=4096)
+"""Resident memory. Arenas and pinned tops move it: context, never evidence."""
+TASKS = _counter("asyncio_tasks", Unit.COUNT)
+"""asyncio tasks that are not done."""
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+class _Mallinfo2(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keepcost",
+        )
+    ]
+
+
+def _find_mallinfo() -> Callable[[], _Mallinfo2] | None:
+    """Glibc's mallinfo2, if it tells the truth about this process's malloc."""
+    try:
+        libc = ctypes.CDLL(None)
+        mallinfo = libc.mallinfo2
+    except (OSError, AttributeError, TypeError):
+        return None
+    mallinfo.restype = _Mallinfo2
+    mallinfo.argtypes = []
+    # A preloaded allocator (jemalloc, tcmalloc) leaves glibc's figures still.
+    before = mallinfo()
+    held = ctypes.create_string_buffer(8 << 20)
+    after = mallinfo()
+    moved = (after.uordblks + after.hblkhd) - (before.uordblks + before.hblkhd)
+    if moved < ctypes.sizeof(held):
+        return None
+    return mallinfo
+
+
+class HostProbe:
+    """Reads this process's own figures."""
+
+    name = "host"
+
+    def __init__(self, proc: Path = Path("/proc/self")) -> None:
+        self._proc = proc
+        self.counters: tuple[Counter, ...] = ()
+        self.troubles: tuple[Trouble, ...] = ()
+        self._statm = -1
+        self._children = -1
+        self._mallinfo: Callable[[], _Mallinfo2] | None = None
+        self._pid = 0
+        self.glance: Callable[[], tuple[int, ...]] = lambda: ()
+
+    def open(self) -> None:
+        """Find out what this system offers."""
+        self._pid = os.getpid()
+        missing: list[Trouble] = []
+        counters = []
+        if sys.getallocatedblocks() > 0:
+            counters.append(BLOCKS)
+        else:
+            missing.append(
+                Trouble(
+                    "host",
+                    "Python's allocator is off (PYTHONMALLOC=malloc)",
+                    counter="python_blocks",
+                )
+            )
+        self._mallinfo = _find_mallinfo()
+        self._open_statm()
+        self._open_children()
+        if self._mallinfo is not None:
+            counters.append(HEAP)
+        else:
+            missing.append(
+                Trouble("host", "malloc is not glibc's: no mallinfo2", counter="heap")
+            )
+        if self._mallinfo is not None and self._statm >= 0:
+            counters += [MAPPED, SHARED]
+        else:
+            missing.append(
+                Trouble(
+                    "host", "needs /proc/self/statm and mallinfo2", counter="mapped"
+                )
+            )
+        counters.append(THREADS)
+        if self._has_descriptors():
+            counters.append(DESCRIPTORS)
+        else:
+            missing.append(Trouble("host", "no /proc/self/fd", counter="descriptors"))
+        if self._children >= 0:
+            counters.append(CHILDREN)
+        else:
+            missing.append(
+                Trouble("host", "no /proc/self/task/*/children", counter="children")
+            )
+        self.counters = tuple(counters)
+        self.troubles = tuple(missing)
+        self.glance = self._fast() if len(counters) == 7 else self._slow
+
+    def _open_statm(self) -> None:
+        try:
+            self._statm = os.open(self._proc / "statm", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._statm = -1
+
+    def _open_children(self) -> None:
+        path = self._proc / "task" / str(os.getpid()) / "children"
+        try:
+            self._children = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._children = -1
+
+    def _has_descriptors(self) -> bool:
+        return (self._proc / "fd").is_dir()
+
+    def is_active(self) -> bool:
+        """Always: a process is its own host."""
+        return True
+
+    def _fast(self) -> Callable[[], tuple[int, ...]]:
+        """`glance` for Linux with glibc, every look-up done beforehand."""
+        mallinfo = self._mallinfo
+        assert mallinfo is not None
+        blocks = sys.getallocatedblocks
+        pread = os.pread
+        task = str(self._proc / "task")
+        stat = os.stat
+        count_descriptors = self._count_descriptors()
+        statm, children, page = self._statm, self._children, _PAGE_BYTES
+
+        def glance() -> tuple[int, ...]:
+            heap = mallinfo()
+            hblkhd = heap.hblkhd
+            words = pread(statm, 128, 0).split()
+            data = int(words[5]) * page
+            return (
+                blocks(),
+                heap.uordblks + hblkhd,
+                data - heap.arena - hblkhd,
+                int(words[0]) * page - data,
+                # One link for each thread: Python's and a library's own alike.
+                stat(task).st_nlink - 2,
+                count_descriptors(),
+                pread(children, 4096, 0).count(b" "),
+            )
+
+        return glance
+
+    def _count_descriptors(self) -> Callable[[], int]:
+        folder = str(self._proc / "fd")
+        stat, listdir = os.stat, os.listdir
+        # Since Linux 6.2 the folder's size is the number of open descriptors.
+        if stat(folder).st_size > 0:
+            return lambda: stat(folder).st_size
+        return lambda: len(listdir(folder)) - 1
+
+    def _count_threads(self) -> int:
+        try:
+            return os.stat(self._proc / "task").st_nlink - 2
+        except OSError:
+            return threading.active_count()
+
+    def _slow(self) -> tuple[int, ...]:
+        values = []
+        for counter in self.counters:
+            values.append(self._one(counter))
+        return tuple(values)
+
+    def _one(self, counter: Counter) -> int:
+        if counter is BLOCKS:
+            return sys.getallocatedblocks()
+        if counter is THREADS:
+            return self._count_threads()
+        if counter is DESCRIPTORS:
+            return self._count_descriptors()()
+        if counter is CHILDREN:
+            return os.pread(self._children, 4096, 0).count(b" ")
+        assert self._mallinfo is not None
+        heap = self._mallinfo()
+        if counter is HEAP:
+            return int(heap.uordblks + heap.hblkhd)
+        words = os.pread(self._statm, 128, 0).split()
+        data = int(words[5]) * _PAGE_BYTES
+        if counter is MAPPED:
+            return int(data - heap.arena - heap.hblkhd)
+        return int(words[0]) * _PAGE_BYTES - data
+
+    def settle(self) -> None:
+        """Nothing to flush: gc is the caller's."""
+
+    def read(self) -> tuple[Reading, ...]:
+        """The glance, resident memory and pending asyncio tasks."""
+        readings = [
+            Reading(counter, value)
+            for counter, value in zip(self.counters, self.glance(), strict=True)
+        ]
+        if self._statm >= 0:
+            words = os.pread(self._statm, 128, 0).split()
+            readings.append(Reading(RSS, int(words[1]) * _PAGE_BYTES))
+        readings.append(Reading(TASKS, len(pending_tasks())))
+        return tuple(readings)
+
+    def close(self) -> None:
+        """Close the two kept descriptors."""
+        for descriptor in (self._statm, self._children):
+            if descriptor >= 0 and os.getpid() == self._pid:
+                os.close(descriptor)
+        self._statm = self._children = -1
+        self.counters = ()
+        self.glance = lambda: ()
+
+
+def pending_tasks() -> list[object]:
+    """Asyncio tasks of every loop that are not done; none if asyncio is not loaded."""
+    tasks = sys.modules.get("asyncio.tasks")
+    if tasks is None:
+        return []
+    # 3.11 keeps `_all_tasks`; 3.12 tells scheduled from eager ones.
+    every = (
+        getattr(tasks, "_scheduled_tasks", None)
+        or getattr(tasks, "_all_tasks", None)
+        or ()
+    )
+    try:
+        return [task for task in list(every) if not task.done()]
+    except RuntimeError:  # another thread changed the set
+        return []
+
+
+def describe_descriptors() -> dict[int, str]:
+    """What each open descriptor is: a path, `socket:[123]`, `pipe:[9]`, `memfd:x`."""
+    found = {}
+    folder = Path("/proc/self/fd")
+    try:
+        numbers = [int(name) for name in os.listdir(folder)]
+    except OSError:
+        return {}
+    for number in numbers:
+        try:
+            found[number] = os.readlink(folder / str(number))
+        except OSError:  # the one that listed the folder is closed by now
+            continue
+    return found
+
+
+def describe_threads() -> dict[int, str]:
+    """The name of each live thread by identity."""
+    return {thread.ident or 0: thread.name for thread in threading.enumerate()}
+
+
+def describe_children() -> dict[int, str]:
+    """The command of each child process by pid, children of all threads."""
+    found: dict[int, str] = {}
+    for task in Path("/proc/self/task").glob("*/children"):
+        try:
+            pids = [int(word) for word in task.read_text().split()]
+        except OSError:
+            continue
+        for pid in pids:
+            try:
+                command = Path(f"/proc/{pid}/comm").read_text().strip()
+            except OSError:
+                continue
+            found[pid] = command
+    return found

@@ -1,0 +1,111 @@
+"""RMM's own statistics, where the user's memory resource keeps any.
+
+A plain resource counts nothing. `rmm.statistics.enable_statistics()` or an adaptor
+that tracks, anywhere in the chain of resources, makes the figures appear.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from pytest_veo.memory.snapshot import Counter
+from pytest_veo.probes.cuda_driver import DriverWatch
+from pytest_veo.probes.gauges import Gauge
+from pytest_veo.probes.gauges import GaugedProbe
+from pytest_veo.units import Unit
+
+
+_NO_STATISTICS = (
+    "the device's resource keeps no statistics: rmm.statistics.enable_statistics()"
+)
+_LONGEST_CHAIN = 16
+
+
+class RmmStatsProbe(GaugedProbe):
+    """Counters of the counting adaptor of every device with a context."""
+
+    name = "rmm"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._watch = DriverWatch()
+        self._watched: set[int] = set()
+
+    def is_active(self) -> bool:
+        """Whether RMM is imported and this process holds a CUDA context."""
+        return "rmm" in sys.modules and self._watch.has_any_context()
+
+    def close(self) -> None:
+        """Let go of the gauges."""
+        super().close()
+        self._watched = set()
+
+    def _discover(self) -> None:
+        driver = self._watch.driver()
+        if driver is None:
+            return
+        for ordinal in range(driver.device_count()):
+            if ordinal in self._watched or not driver.has_context(ordinal):
+                continue
+            device = driver.device_name(ordinal)
+            adaptor = _counting_adaptor(ordinal)
+            if adaptor is None:
+                self._report(_NO_STATISTICS, device)
+                continue
+            self._retract(_NO_STATISTICS, device)
+            self._watched.add(ordinal)
+            self._add_adaptor(ordinal, id(adaptor), device, _counts_calls(adaptor))
+
+    def _add_adaptor(
+        self, ordinal: int, identity: int, device: str, counts_calls: bool
+    ) -> None:
+        """Watch one adaptor, found anew each time: to keep it would keep its memory."""
+
+        def adaptor() -> Any:
+            found = _counting_adaptor(ordinal)
+            if id(found) != identity:
+                raise LookupError("the device's resource was replaced")
+            return found
+
+        def statistics() -> tuple[int, ...]:
+            counts = adaptor().allocation_counts
+            return _figure(counts, "current_bytes"), _figure(counts, "current_count")
+
+        def tracked() -> tuple[int, ...]:
+            return (adaptor().get_allocated_bytes(),)
+
+        allocated = _counter("allocated", Unit.BYTES, device)
+        if counts_calls:
+            allocations = _counter("allocations", Unit.COUNT, device)
+            self._add_quick(Gauge((allocated, allocations), statistics))
+        else:
+            self._add_quick(Gauge((allocated,), tracked))
+
+
+def _counting_adaptor(ordinal: int) -> Any | None:
+    """The first resource of the device's chain that counts."""
+    resource = sys.modules["rmm"].mr.get_per_device_resource(ordinal)
+    for _link in range(_LONGEST_CHAIN):
+        if _counts_calls(resource) or hasattr(type(resource), "get_allocated_bytes"):
+            return resource
+        if not hasattr(type(resource), "get_upstream"):
+            return None
+        resource = resource.get_upstream()
+    return None
+
+
+def _counts_calls(resource: Any) -> bool:
+    return hasattr(type(resource), "allocation_counts")
+
+
+def _figure(counts: Any, name: str) -> int:
+    """Older versions answer with a dictionary, newer ones with an object."""
+    value: int = counts[name] if isinstance(counts, dict) else getattr(counts, name)
+    return value
+
+
+def _counter(name: str, unit: Unit, device: str) -> Counter:
+    return Counter(
+        probe=RmmStatsProbe.name, name=name, unit=unit, device=device, always=True
+    )

@@ -1,0 +1,145 @@
+"""PyTorch's allocators on accelerators other than CUDA: XPU, MPS and plug-ins.
+
+The device's allocator must be initialised by the user: several of the functions here
+would initialise it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from pytest_veo.memory.snapshot import Counter
+from pytest_veo.memory.snapshot import Rung
+from pytest_veo.probes.gauges import Gauge
+from pytest_veo.probes.gauges import GaugedProbe
+from pytest_veo.units import Unit
+
+
+_HELD_GATE = 20 << 20
+
+
+class TorchAcceleratorProbe(GaugedProbe):
+    """Counters of every device of the one accelerator this PyTorch is built for."""
+
+    name = "accelerator"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unseen: tuple[int, ...] | None = None
+        self._kind = ""
+
+    def is_active(self) -> bool:
+        """Whether the accelerator's allocator is initialised, and is not CUDA's."""
+        if "torch.accelerator" not in sys.modules:
+            return False
+        if not self._kind:
+            self._kind = _kind_of_accelerator()
+        if self._kind in ("none", "cuda"):
+            return False
+        is_initialized = getattr(
+            sys.modules["torch"]._C, "_accelerator_isAllocatorInitialized", None
+        )
+        return is_initialized is not None and is_initialized() is True
+
+    def close(self) -> None:
+        """Let go of the devices."""
+        super().close()
+        self._unseen = None
+        self._kind = ""
+
+    def _discover(self) -> None:
+        torch = sys.modules["torch"]
+        if self._unseen is None:
+            is_mps = self._kind == "mps"
+            self._unseen = () if is_mps else tuple(range(_device_count(torch)))
+            if is_mps:
+                self._add_mps(torch)
+        for ordinal in self._unseen:
+            stats = torch._C._accelerator_getDeviceStats(ordinal)
+            if stats["reserved_bytes"]["all"]["peak"] > 0:
+                self._unseen = tuple(left for left in self._unseen if left != ordinal)
+                self._add_device(torch, ordinal)
+
+    def _add_device(self, torch: Any, ordinal: int) -> None:
+        def take() -> tuple[int, ...]:
+            stats = torch._C._accelerator_getDeviceStats(ordinal)
+            return (
+                stats["allocated_bytes"]["all"]["current"],
+                stats["allocation"]["all"]["current"],
+                stats["reserved_bytes"]["all"]["current"],
+            )
+
+        device = _name_of(torch, self._kind, ordinal)
+        counters = (_allocated(device), _allocations(device), _reserved(device))
+        self._add_quick(Gauge(counters, take))
+
+    def _add_mps(self, torch: Any) -> None:
+        """Metal has one device, and no count of allocations."""
+
+        def take() -> tuple[int, ...]:
+            return (
+                torch._C._mps_currentAllocatedMemory(),
+                torch._C._mps_driverAllocatedMemory(),
+            )
+
+        self._report("Metal's allocator does not count it", "mps", "allocations")
+        self._add_quick(Gauge((_allocated("mps"), _reserved("mps")), take))
+
+    def _bring_to_rest(self) -> None:
+        """Wait for the current device."""
+        if self.counters:
+            sys.modules["torch"].accelerator.synchronize()
+
+
+def _kind_of_accelerator() -> str:
+    """The accelerator this PyTorch is built for; asks no device."""
+    accelerator = sys.modules["torch.accelerator"].current_accelerator()
+    return "none" if accelerator is None else str(accelerator.type)
+
+
+def _device_count(torch: Any) -> int:
+    count: int = torch.accelerator.device_count()
+    return count
+
+
+def _name_of(torch: Any, kind: str, ordinal: int) -> str:
+    """`GPU-<uuid>` where the backend tells it."""
+    backend = getattr(torch, kind, None)
+    properties_of = getattr(backend, "get_device_properties", None)
+    if properties_of is None:
+        return f"{kind}:{ordinal}"
+    uuid = getattr(properties_of(ordinal), "uuid", None)
+    return f"GPU-{uuid}" if uuid is not None else f"{kind}:{ordinal}"
+
+
+def _allocated(device: str) -> Counter:
+    return Counter(
+        probe=TorchAcceleratorProbe.name,
+        name="allocated",
+        unit=Unit.BYTES,
+        device=device,
+        always=True,
+    )
+
+
+def _allocations(device: str) -> Counter:
+    return Counter(
+        probe=TorchAcceleratorProbe.name,
+        name="allocations",
+        unit=Unit.COUNT,
+        device=device,
+        always=True,
+    )
+
+
+def _reserved(device: str) -> Counter:
+    return Counter(
+        probe=TorchAcceleratorProbe.name,
+        name="reserved",
+        unit=Unit.BYTES,
+        device=device,
+        rung=Rung.HELD,
+        exact=False,
+        gate=_HELD_GATE,
+    )

@@ -1,0 +1,118 @@
+"""The terminal's header and closing section."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from pytest_veo.report.failure import headline
+from pytest_veo.units import format_ns
+from pytest_veo.verdict import Outcome
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from collections.abc import Sequence
+
+    from pytest_veo.verdict import Verdict
+
+
+_SHOWN = 10
+"""Rows of each kind; the archive has them all."""
+
+
+@dataclasses.dataclass(slots=True)
+class Totals:
+    """What the session did, summed over workers."""
+
+    judged: int = 0
+    not_judged: int = 0
+    followed: int = 0
+    not_followed: int = 0
+    confirm_ns: int = 0
+    test_ns: int = 0
+    unmeasured: int = 0
+    """Tests that another plugin ran out of our sight."""
+
+    def add(self, other: Totals) -> None:
+        """Add another worker's."""
+        for field in dataclasses.fields(Totals):
+            total = getattr(self, field.name) + getattr(other, field.name)
+            setattr(self, field.name, total)
+
+
+def header(level: str, watched: Sequence[str], troubles: Sequence[str]) -> str:
+    """The line under pytest's header: what is watched and what is not."""
+    line = f"veo: leak check {level}, watching {', '.join(watched) or 'nothing'}"
+    return f"{line} ({'; '.join(troubles)})" if troubles else line
+
+
+def closing(
+    totals: Totals,
+    verdicts: Sequence[tuple[str, Verdict]],
+    fixtures: Sequence[tuple[str, Verdict]],
+    troubles: Sequence[str],
+) -> Iterator[str]:
+    """The lines of the closing section."""
+    for outcome, title in (
+        (Outcome.LEAK, "leaks"),
+        (Outcome.OVER_BUDGET, "over budget"),
+        (Outcome.ALLOWED, "allowed leaks"),
+        (Outcome.COLLECTABLE, "freed by the cyclic collector only"),
+        (Outcome.RETENTION, "retention"),
+    ):
+        yield from _listed(
+            title, [row for row in verdicts if row[1].outcome is outcome]
+        )
+    yield from _listed("fixtures that did not give back", fixtures)
+    yield from _unconfirmed(verdicts)
+    if totals.unmeasured:
+        yield f"not measured: {totals.unmeasured} tests that another plugin ran"
+    if troubles:
+        yield "not watched:"
+        yield from (f"  {trouble}" for trouble in troubles)
+    yield _spent(totals)
+
+
+def _size(row: tuple[str, Verdict]) -> float:
+    findings = row[1].findings
+    return -max((finding.growth for finding in findings), default=0)
+
+
+def _listed(title: str, rows: Sequence[tuple[str, Verdict]]) -> Iterator[str]:
+    if not rows:
+        return
+    yield f"{title}: {len(rows)}"
+    for nodeid, verdict in sorted(rows, key=_size)[:_SHOWN]:
+        yield f"  {nodeid}: {headline(verdict)}{_why(verdict)}"
+    if len(rows) > _SHOWN:
+        yield f"  and {len(rows) - _SHOWN} more"
+
+
+def _why(verdict: Verdict) -> str:
+    if verdict.outcome in (Outcome.ALLOWED, Outcome.RETENTION):
+        return f", {verdict.reason}"
+    return ""
+
+
+def _unconfirmed(verdicts: Sequence[tuple[str, Verdict]]) -> Iterator[str]:
+    rows = [row for row in verdicts if row[1].outcome is Outcome.UNCONFIRMED]
+    if not rows:
+        return
+    yield f"suspected, not confirmed: {len(rows)}"
+    for nodeid, verdict in sorted(rows, key=_size)[:_SHOWN]:
+        figure = f"{headline(verdict)}, " if verdict.findings else ""
+        yield f"  {nodeid}: {figure}{verdict.reason}"
+    if len(rows) > _SHOWN:
+        yield f"  and {len(rows) - _SHOWN} more"
+
+
+def _spent(totals: Totals) -> str:
+    words = [f"{totals.judged} tests judged"]
+    if totals.not_judged:
+        words.append(f"{totals.not_judged} not judged (failed, skipped, xfailed)")
+    words.append(
+        f"{totals.followed} run again in {format_ns(totals.confirm_ns)} "
+        f"(tests took {format_ns(totals.test_ns)})"
+    )
+    return ", ".join(words)

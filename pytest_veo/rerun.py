@@ -1,0 +1,255 @@
+"""Running an item again, as pytest itself would, and leaving nothing behind.
+
+Function-scoped fixtures are made afresh; wider ones stand untouched. pytest tears
+down to what the *next* item needs, so a stand-in for it that needs all of the
+item's parents keeps every wider scope alive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import sys
+import warnings
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import Self
+
+import pytest
+from _pytest import runner
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Iterator
+
+    from _pytest.runner import SetupState
+
+
+class StandIn:
+    """A next item that needs all of an item's parents, but not the item."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._chain = [*item.listchain()[:-1], self]
+
+    def listchain(self) -> list[Any]:
+        """As `pytest.Item.listchain`."""
+        return self._chain
+
+
+class WiderTeardown:
+    """Holds back the teardown of wider scopes while an item may be run again.
+
+    Stands in for `SetupState.teardown_exact`: tears down the function scope at once
+    and, unless the item looks guilty, the wider scopes too, inside the same teardown
+    hook as always.
+    """
+
+    def __init__(self, session: pytest.Session) -> None:
+        self._state: SetupState = session._setupstate
+        self._original = self._state.teardown_exact
+        self._state.teardown_exact = self._teardown  # type: ignore[method-assign]
+        self._item: pytest.Item | None = None
+        self._is_guilty: Callable[[pytest.Item], bool] = lambda _: False
+        self._pending: list[pytest.Item | None] = []
+        self.tore_down = False
+        """Whether wider scopes have gone since `watch`: figures fall that are not
+        the item's."""
+
+    def watch(
+        self, item: pytest.Item, is_guilty: Callable[[pytest.Item], bool]
+    ) -> None:
+        """Look at this item once its function scope is torn down."""
+        self._item, self._is_guilty = item, is_guilty
+        self.tore_down = False
+
+    def _teardown(self, nextitem: pytest.Item | None) -> None:
+        item = self._item
+        if item is None or _shares_parents(item, nextitem):
+            self._original(nextitem)
+            return
+        # Errors of the function scope must not keep the wider ones up.
+        try:
+            self._original(StandIn(item))  # type: ignore[arg-type]
+        except BaseException:
+            self.tore_down = True
+            self._original(nextitem)
+            raise
+        if not self._needs_wider(nextitem):
+            return
+        if self._is_guilty(item):
+            self._pending.append(nextitem)
+            return
+        self.tore_down = True
+        self._original(nextitem)
+
+    def _needs_wider(self, nextitem: pytest.Item | None) -> bool:
+        needed = nextitem.listchain() if nextitem is not None else []
+        stack = list(self._state.stack)
+        return stack != needed[: len(stack)]
+
+    def leave(self) -> None:
+        """The item is done with; teardown is pytest's own again."""
+        self._item = None
+
+    def finish(self) -> pytest.TestReport | None:
+        """Do the teardown that was held back; a failed report if it raised."""
+        item, self._item = self._item, None
+        if not self._pending or item is None:
+            return None
+        nextitem = self._pending.pop()
+        self.tore_down = True
+        if item.session.shouldfail or item.session.shouldstop:
+            nextitem = None
+        capture = item.config.pluginmanager.getplugin("capturemanager")
+        capturing: contextlib.AbstractContextManager[Any] = (
+            capture.item_capture("teardown", item)
+            if capture is not None
+            else contextlib.nullcontext()
+        )
+        call = pytest.CallInfo.from_call(
+            lambda: _run_in(capturing, self._original, nextitem),
+            when="teardown",
+            reraise=runner.get_reraise_exceptions(item.config),
+        )
+        if call.excinfo is None:
+            return None
+        return pytest.TestReport.from_item_and_call(item, call)
+
+
+def _shares_parents(item: pytest.Item, nextitem: pytest.Item | StandIn | None) -> bool:
+    if isinstance(nextitem, StandIn):
+        return True
+    return nextitem is not None and nextitem.parent is item.parent
+
+
+def _run_in(context: Any, function: Any, argument: Any) -> None:
+    with context:
+        function(argument)
+
+
+class Rerunner:
+    """Runs one item again and again between `__enter__` and `__exit__`.
+
+    Nothing of a re-run is reported, logged, warned about or kept: report
+    sections, properties, log records, warnings, sub-reports and the finalizers
+    that pytest adds to wider fixtures for every use are taken back after each run.
+    """
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._item = item
+        self._stand_in = StandIn(item)
+        self._stack = contextlib.ExitStack()
+        self._sections = len(item._report_sections)
+        self._properties = len(item.user_properties)
+        self._fixturedefs = _wider_fixturedefs(item)
+
+    def __enter__(self) -> Self:
+        config = self._item.config
+        self._stack.enter_context(_silent_reports(config))
+        self._stack.enter_context(_silent_logging(config))
+        if config.getoption("capture", "no") == "no":
+            void = _Void()
+            self._stack.enter_context(contextlib.redirect_stdout(void))
+            self._stack.enter_context(contextlib.redirect_stderr(void))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def run(self) -> str:
+        """Run the item once with fresh function-scoped fixtures.
+
+        Returns:
+            Nothing if it passed, else why it did not.
+        """
+        item = self._item
+        with warnings.catch_warnings(record=True) as caught:
+            reports = runner.runtestprotocol(
+                item,
+                log=False,
+                nextitem=self._stand_in,  # type: ignore[arg-type]
+            )
+            caught.clear()
+        why = _why_not(reports)
+        self._take_back()
+        return why
+
+    def _take_back(self) -> None:
+        del self._item._report_sections[self._sections :]
+        del self._item.user_properties[self._properties :]
+        for fixturedef, count in self._fixturedefs:
+            del fixturedef._finalizers[count:]
+        forget_last_exception()
+
+
+class _Void(io.TextIOBase):
+    """Where a re-run prints when pytest does not capture."""
+
+    def write(self, text: str, /) -> int:
+        return len(text)
+
+
+def _why_not(reports: list[pytest.TestReport]) -> str:
+    for report in reports:
+        if not report.passed:
+            text = str(report.longrepr).strip().splitlines() or [report.outcome]
+            return f"a re-run did not pass ({report.when} {report.outcome}: {text[-1]})"
+    return ""
+
+
+def forget_last_exception() -> None:
+    """Drop `sys.last_*`: the traceback there keeps a test's locals alive."""
+    for name in ("last_exc", "last_value", "last_traceback", "last_type"):
+        if hasattr(sys, name):
+            delattr(sys, name)
+
+
+def _wider_fixturedefs(item: pytest.Item) -> list[tuple[Any, int]]:
+    """The item's fixtures that outlive it, with their present finalizer counts.
+
+    A function-scoped fixture leaves a finalizer on every wider fixture it asked
+    for, on each use, until that one is torn down; once the user is finished it
+    does nothing.
+    """
+    known = getattr(item, "_fixtureinfo", None)
+    if known is None:
+        return []
+    return [
+        (fixturedef, len(fixturedef._finalizers))
+        for fixturedefs in known.name2fixturedefs.values()
+        for fixturedef in fixturedefs
+        if fixturedef.scope != "function"
+    ]
+
+
+@contextlib.contextmanager
+def _silent_reports(config: pytest.Config) -> Iterator[None]:
+    """No plugin hears of reports made meanwhile (subtests report on their own)."""
+    hook: Any = config.hook.pytest_runtest_logreport
+    implementations = hook._hookimpls
+    hook._hookimpls = []
+    try:
+        yield
+    finally:
+        hook._hookimpls = implementations
+
+
+@contextlib.contextmanager
+def _silent_logging(config: pytest.Config) -> Iterator[None]:
+    """Neither the live log nor the log file repeats what a re-run logs."""
+    plugin = config.pluginmanager.getplugin("logging-plugin")
+    handlers: list[logging.Handler] = [
+        handler
+        for name in ("log_cli_handler", "log_file_handler")
+        if isinstance(handler := getattr(plugin, name, None), logging.Handler)
+    ]
+    levels = [handler.level for handler in handlers]
+    for handler in handlers:
+        handler.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for handler, level in zip(handlers, levels, strict=True):
+            handler.setLevel(level)

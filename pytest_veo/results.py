@@ -1,0 +1,175 @@
+"""What a whole session came to: gathered from reports and workers, archived, told.
+
+Runs where results are shown: alone, or as the xdist controller. Each record arrives
+on a report; the workers' totals when they end.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import secrets
+from collections import Counter as Tally
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
+import pytest
+
+from pytest_veo.archive.record import Record
+from pytest_veo.archive.record import RunHeader
+from pytest_veo.archive.store import RunWriter
+from pytest_veo.errors import ArchiveError
+from pytest_veo.report import summary
+from pytest_veo.report.summary import Totals
+from pytest_veo.telemetry import environment
+from pytest_veo.verdict import Outcome
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_veo.settings import Settings
+    from pytest_veo.verdict import Verdict
+
+
+RECORD_ATTRIBUTE = "veo_record"
+"""On the last report of a test: its record as a plain dict."""
+WORKER_KEY = "veo"
+"""In a worker's output: what it tells the controller at its end."""
+
+
+class SessionResults:
+    """Gathers, archives and tells."""
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        """Begin; the archive's folder is made at once.
+
+        Raises:
+            ArchiveError: it cannot be written.
+        """
+        self.config = config
+        self.settings = settings
+        self.totals = Totals()
+        self.verdicts: list[tuple[str, Verdict]] = []
+        self.fixtures: list[tuple[str, Verdict]] = []
+        self.troubles: dict[str, None] = {}
+        self.watched: set[str] = set()
+        self.probes: set[str] = set()
+        self._tests = 0
+        self._complaints: list[str] = []
+        self._ended: Tally[str] = Tally()
+        self._writer = self._open_archive()
+
+    def _open_archive(self) -> RunWriter | None:
+        if self.settings.archive is None:
+            return None
+        now = datetime.datetime.now(tz=datetime.UTC)
+        extra: dict[str, str] = {}
+        for rows in self.config.hook.pytest_veo_environment(config=self.config):
+            extra.update(rows or {})
+        header = RunHeader(
+            run_id=f"{now:%Y%m%dT%H%M%S}.{now.microsecond:06}Z-{secrets.token_hex(3)}",
+            started_at=now.isoformat(timespec="milliseconds"),
+            environment=environment.describe(extra),
+        )
+        folder = Path(self.settings.archive)
+        if not folder.is_absolute():
+            folder = self.config.invocation_params.dir / folder
+        return RunWriter(folder, header)
+
+    def take(self, told: Mapping[str, Any]) -> None:
+        """What one process that ran tests tells at its end."""
+        self.totals.add(Totals(**told["totals"]))
+        self.watched.update(told["watched"])
+        self.probes.update(told["probes"])
+        self.troubles.update(dict.fromkeys(told["troubles"]))
+        self.fixtures += [
+            (name, Record.from_dict(data).verdict) for name, data in told["fixtures"]
+        ]
+
+    # -------------------------------------------------------------------- hooks
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take a test's record from its last report."""
+        if report.when == "setup":
+            self._tests += 1
+        data = getattr(report, RECORD_ATTRIBUTE, None)
+        if data is None:
+            return
+        record = Record.from_dict(data)
+        self._ended[record.verdict.outcome.value] += 1
+        if record.verdict.outcome not in (Outcome.CLEAN, Outcome.NOT_JUDGED):
+            self.verdicts.append((record.nodeid, record.verdict))
+        self.config.hook.pytest_veo_record(config=self.config, record=data)
+        if self._writer is not None:
+            self._write(record)
+
+    def _write(self, record: Record) -> None:
+        assert self._writer is not None
+        try:
+            self._writer.add(record)
+        except ArchiveError as error:
+            self._complaints.append(f"archive: {error}")
+            self._writer = None
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """An xdist worker has ended."""
+        told = getattr(node, "workeroutput", {}).get(WORKER_KEY)
+        if told is not None:
+            self.take(told)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Close the archive; fail the run where the settings ask for it."""
+        self._finish_archive()
+        missing = [name for name in self.settings.require if name not in self.probes]
+        if missing:
+            self._complaints.append(
+                f"REQUIRED BUT NOT READ: {', '.join(missing)} (--veo-require)"
+            )
+        failing = bool(missing)
+        if self.settings.strict:
+            unsure = [v for _, v in self.verdicts if v.outcome is Outcome.UNCONFIRMED]
+            failing |= bool(unsure or self.fixtures or self._complaints)
+        if failing and exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _finish_archive(self) -> None:
+        if self._writer is None:
+            return
+        now = datetime.datetime.now(tz=datetime.UTC)
+        old = self._writer.header
+        header = RunHeader(
+            run_id=old.run_id,
+            started_at=old.started_at,
+            finished_at=now.isoformat(timespec="milliseconds"),
+            environment=old.environment,
+            watched=tuple(sorted(self.watched)),
+            not_watched=tuple(self.troubles),
+            totals=tuple(sorted(self._ended.items())),
+        )
+        try:
+            self._writer.finish(header)
+        except ArchiveError as error:
+            self._complaints.append(f"archive: {error}")
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the closing section."""
+        if self.config.option.collectonly:
+            return
+        terminalreporter.section("veo")
+        lines = summary.closing(
+            self.totals, self.verdicts, self.fixtures, tuple(self.troubles)
+        )
+        for line in lines:
+            terminalreporter.write_line(line)
+        if self._tests and not self.totals.judged:
+            terminalreporter.write_line("NOTHING WAS MEASURED", red=True, bold=True)
+        for complaint in self._complaints:
+            terminalreporter.write_line(complaint, red=True)
+        if self._writer is not None:
+            folder = os.path.relpath(self._writer.folder)
+            terminalreporter.write_line(f"archived: {folder}")

@@ -1,0 +1,230 @@
+"""A checked session: probes opened, items measured, verdicts put on reports."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import functools
+from typing import TYPE_CHECKING
+from typing import Any
+
+import pytest
+
+from pytest_veo import settings as settings_
+from pytest_veo.archive.record import CounterRecord
+from pytest_veo.archive.record import Record
+from pytest_veo.errors import BadSetting
+from pytest_veo.measure import shim
+from pytest_veo.measure.meter import Meter
+from pytest_veo.measure.watch import Measured
+from pytest_veo.measure.watch import Watch
+from pytest_veo.probes.catalogue import CATALOGUE
+from pytest_veo.probes.catalogue import open_probes
+from pytest_veo.report import failure
+from pytest_veo.report import summary
+from pytest_veo.report.summary import Totals
+from pytest_veo.results import RECORD_ATTRIBUTE
+from pytest_veo.verdict import Outcome
+
+
+if TYPE_CHECKING:
+    from pytest_veo.budget import LeakBudget
+    from pytest_veo.probes.base import Probe
+    from pytest_veo.settings import Settings
+
+
+class CheckedSession:
+    """Runs in every process that runs tests: alone, or as an xdist worker."""
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self.config = config
+        self.settings = settings
+        self.totals = Totals()
+        self.meter = _open_meter(config, settings)
+        self.watch: Watch | None = None
+        self._own_budgets: dict[pytest.Item, LeakBudget] = {}
+        self._keeps_all = settings.archive is not None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Check every marker; then take the runner's door."""
+        if self.config.option.collectonly:
+            return
+        if self.config.option.setupshow or self.config.option.setuponly:
+            return
+        try:
+            self._check(session)
+        except BadSetting as error:
+            raise pytest.UsageError(str(error)) from error
+        self.watch = Watch(
+            self.config,
+            self.settings,
+            self.meter,
+            self.totals,
+            budget_of=self.budget_of,
+            judged=self.judged,
+        )
+        self.config.pluginmanager.register(self.watch, "veo-watch")
+        shim.install(self.config, self.run)
+
+    def _check(self, session: pytest.Session) -> None:
+        today = datetime.datetime.now(tz=datetime.UTC).date()
+        base = self.settings.budget
+        hook_budgets = bool(self.config.hook.pytest_veo_budget.get_hookimpls())
+        marked: dict[Any, bool] = {}
+        for item in session.items:
+            is_marked = _is_marked(item, marked)
+            if not is_marked and not hook_budgets:
+                continue
+            budget = base
+            if hook_budgets:
+                budget = (
+                    item.ihook.pytest_veo_budget(
+                        config=self.config, item=item, budget=base
+                    )
+                    or base
+                )
+            budget = settings_.leak_budget(item, budget, today)
+            settings_.memory_budgets(item)
+            if budget is not base:
+                self._own_budgets[item] = budget
+
+    def budget_of(self, item: pytest.Item) -> LeakBudget:
+        """The item's own budget."""
+        return self._own_budgets.get(item, self.settings.budget)
+
+    def run(
+        self, item: pytest.Item, *, log: bool, nextitem: pytest.Item | None
+    ) -> list[pytest.TestReport]:
+        """Run one item, measured; a re-run of ours goes straight to pytest."""
+        assert self.watch is not None
+        if self.watch.is_rerunning:
+            return shim.original(item, log=log, nextitem=nextitem)
+        return self.watch.run(item, log=log, nextitem=nextitem)
+
+    def judged(self, item: pytest.Item, measured: Measured) -> None:
+        """Put the verdict on the reports."""
+        verdict = measured.verdict
+        if verdict.outcome.fails:
+            measured.reports[1] = failed_report(
+                item, measured.reports[1], failure.text(verdict)
+            )
+        if verdict.outcome is Outcome.CLEAN and not self._keeps_all:
+            return
+        record = _record(item, measured, self.config)
+        setattr(measured.reports[-1], RECORD_ATTRIBUTE, record.to_dict())
+
+    def pytest_unconfigure(self) -> None:
+        """Give pytest its runner back."""
+        shim.uninstall(self.config)
+        self.meter.close()
+
+    def header(self) -> str:
+        """The line under pytest's header."""
+        names = [probe.name for probe in self.meter.probes]
+        troubles = [str(trouble) for trouble in self.meter.troubles]
+        return summary.header(self.settings.level.value, names, troubles)
+
+    def outcome(self) -> dict[str, Any]:
+        """What this process tells the controller at its end, as plain values."""
+        return {
+            "totals": dataclasses.asdict(self.totals),
+            "watched": sorted(str(counter) for counter in self.meter.seen),
+            "probes": sorted({counter.probe for counter in self.meter.seen}),
+            "troubles": [str(trouble) for trouble in self.meter.troubles],
+            "fixtures": [],
+        }
+
+
+def _open_meter(config: pytest.Config, settings: Settings) -> Meter:
+    """The meter over the wanted probes, ours and those of other plugins.
+
+    Raises:
+        BadSetting: a name that no probe has, or that two have.
+    """
+    catalogue = dict(CATALOGUE)
+    for found in config.hook.pytest_veo_probes(config=config):
+        for probe in found or ():
+            if probe.name in catalogue:
+                raise BadSetting(
+                    f"pytest_veo_probes: the name {probe.name!r} is taken, "
+                    "give the probe another"
+                )
+            catalogue[probe.name] = functools.partial(_same, probe)
+    for place, names in (
+        ("veo_probes", settings.probes),
+        ("veo_require", settings.require),
+    ):
+        settings_.check_probes(names, tuple(catalogue), place)
+    opened = open_probes(settings.probes or tuple(catalogue), catalogue)
+    return Meter(opened.ready, opened.troubles)
+
+
+def _same(probe: Probe) -> Probe:
+    return probe
+
+
+_NAMES = frozenset({"veo_leak", "veo_memory"})
+
+
+def _is_marked(item: pytest.Item, known: dict[Any, bool]) -> bool:
+    """Whether the item or a parent has a marker of ours; parents are asked once."""
+    if any(mark.name in _NAMES for mark in item.own_markers):
+        return True
+    node: Any = item.parent
+    if node not in known:
+        known[node] = any(
+            mark.name in _NAMES
+            for parent in node.listchain()
+            for mark in parent.own_markers
+        )
+    return known[node]
+
+
+def failed_report(
+    item: pytest.Item, passed: pytest.TestReport, text: str
+) -> pytest.TestReport:
+    """The call's report as a failure with our text; times and sections stay."""
+    call = pytest.CallInfo.from_call(lambda: _fail(text), when="call")
+    report = pytest.TestReport.from_item_and_call(item, call)
+    for name, value in vars(passed).items():
+        if name not in ("outcome", "longrepr"):
+            setattr(report, name, value)
+    return report
+
+
+def _fail(text: str) -> None:
+    pytest.fail(text, pytrace=False)
+
+
+def _record(item: pytest.Item, measured: Measured, config: pytest.Config) -> Record:
+    first = measured.first
+    rows: tuple[CounterRecord, ...] = ()
+    if first is not None:
+        rows = tuple(
+            CounterRecord(
+                counter=counter.key,
+                device=counter.device,
+                unit=counter.unit.value,
+                before=after - change,
+                after=after,
+                growth=change,
+            )
+            for counter, after, change in zip(
+                first.after.layout, first.after.values, first.growth, strict=True
+            )
+        )
+    worker = getattr(config, "workerinput", {}).get("workerid", "")
+    started = datetime.datetime.fromtimestamp(
+        getattr(measured.reports[0], "start", 0), tz=datetime.UTC
+    )
+    worst = next((r for r in measured.reports if not r.passed), measured.reports[-1])
+    return Record(
+        nodeid=item.nodeid,
+        worker=worker,
+        started_at=started.isoformat(timespec="milliseconds"),
+        duration_ns=measured.duration_ns,
+        test_outcome=worst.outcome,
+        verdict=measured.verdict,
+        counters=rows,
+    )

@@ -1,0 +1,440 @@
+"""Every option, ini key and marker argument of leak checking, and its meaning.
+
+Precedence: marker, then the hook `pytest_veo_budget`, then the command line, then
+the ini file. Whatever means nothing is refused before the first test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import difflib
+from typing import TYPE_CHECKING
+from typing import Any
+
+import pytest
+
+from pytest_veo.budget import Allowance
+from pytest_veo.budget import LeakBudget
+from pytest_veo.budget import Level
+from pytest_veo.budget import MemoryBudget
+from pytest_veo.budget import Tolerance
+from pytest_veo.errors import BadQuantity
+from pytest_veo.errors import BadSetting
+from pytest_veo.probes.catalogue import CATALOGUE
+from pytest_veo.units import parse_bytes
+from pytest_veo.units import parse_ns
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from collections.abc import Mapping
+    from collections.abc import Sequence
+
+
+GC_MODES = ("freeze", "plain")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The session's settings, all resolved."""
+
+    level: Level
+    probes: tuple[str, ...]
+    """Empty: all."""
+    require: tuple[str, ...]
+    budget: LeakBudget
+    archive: str | None
+    strict: bool
+    freeze: bool
+    confirm_share: float
+    """Confirming may take this share of the time the tests take."""
+    confirm_start_ns: int
+    """Confirming time that the session starts with."""
+
+
+class _LevelAction(argparse.Action):
+    """Stores the level that the option's name ends in."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(nargs=0, **given)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        level = str(option_string).partition("=")[2]
+        setattr(namespace, self.dest, level or Level.FAST.value)
+
+
+_OPTIONS: tuple[tuple[str, str, str, str, str], ...] = (
+    # option, ini type, default, metavar, help
+    (
+        "probes",
+        "args",
+        "",
+        "NAMES",
+        "sources to read, comma separated (default: all): " + ", ".join(CATALOGUE),
+    ),
+    (
+        "require",
+        "args",
+        "",
+        "NAMES",
+        "fail the run if one of these sources could not be read",
+    ),
+    (
+        "tolerance",
+        "args",
+        "",
+        "LIST",
+        "growth a run that is let pass: '4 KiB', or 'host.heap=4 KiB,torch.*=0 B'",
+    ),
+    ("reruns", "string", "", "N", "most confirming runs of one test; 0: none"),
+    (
+        "retention-limit",
+        "string",
+        "",
+        "SIZE",
+        "fail a test that keeps more than this after its first run (default: never)",
+    ),
+    (
+        "confirm-share",
+        "string",
+        "10%",
+        "PERCENT",
+        "confirming may take this share of the tests' own time (default: 10%%)",
+    ),
+    (
+        "confirm-start",
+        "string",
+        "2 s",
+        "TIME",
+        "confirming time that a session starts with (default: 2 s)",
+    ),
+    (
+        "confirm-time",
+        "string",
+        "30 s",
+        "TIME",
+        "most time that confirming one test may take (default: 30 s)",
+    ),
+    ("archive", "string", "", "DIR", "write every test's record below this folder"),
+    (
+        "gc",
+        "string",
+        "freeze",
+        "MODE",
+        "freeze: put pytest's own objects aside so that collecting is cheap; "
+        "plain: leave the collector as it is (default: freeze)",
+    ),
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare every option and ini key."""
+    group = parser.getgroup("veo", "GPU and host memory regression (pytest-veo)")
+    # A level is part of the option's name: `--veo-leak-check tests/` must not take
+    # the path for one, as an optional value would.
+    group.addoption(
+        "--veo-leak-check",
+        *(f"--veo-leak-check={level.value}" for level in Level),
+        action=_LevelAction,
+        dest="veo_leak_check",
+        default=None,
+        help="check every test for leaks: fast (the default level) looks at all and "
+        "re-runs suspects, deep re-runs every test, off checks none",
+    )
+    parser.addini(
+        "veo_leak_check", "level of leak checking: off, fast or deep", default="off"
+    )
+    for name, _kind, default, metavar, text in _OPTIONS:
+        group.addoption(f"--veo-{name}", default=None, metavar=metavar, help=text)
+        ini_text = text.replace("%%", "%")
+        parser.addini(
+            f"veo_{name.replace('-', '_')}",
+            ini_text,
+            type="string",
+            default=default,
+        )
+    group.addoption(
+        "--veo-strict",
+        action="store_true",
+        default=None,
+        help="fail on unconfirmed growth, on fixtures that do not give back and on "
+        "an archive that cannot be written, too",
+    )
+    parser.addini("veo_strict", "as --veo-strict", type="bool", default=False)
+
+
+class _Source:
+    """Reads one setting from the command line, else from the ini file."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def text(self, name: str) -> tuple[str, str]:
+        """The setting's text and where it stands, for messages."""
+        given = self._config.getoption(f"veo_{name}")
+        if given is not None:
+            return str(given), f"--veo-{name.replace('_', '-')}"
+        return str(self._config.getini(f"veo_{name}")), f"veo_{name} (ini file)"
+
+
+def resolve(config: pytest.Config) -> Settings:
+    """All settings.
+
+    Raises:
+        BadSetting: one means nothing; the message names the place, the value and
+            the allowed ones.
+    """
+    source = _Source(config)
+    level = _level(*source.text("leak_check"))
+    strict = config.getoption("veo_strict")
+    return Settings(
+        level=level,
+        probes=_probes(*source.text("probes"), default=()),
+        require=_probes(*source.text("require"), default=()),
+        budget=LeakBudget(
+            level=level,
+            tolerances=_tolerances(*source.text("tolerance")),
+            reruns=_count(*source.text("reruns")),
+            retention_limit_bytes=_size(*source.text("retention_limit")),
+            confirm_time_ns=_time(*source.text("confirm_time")),
+        ),
+        archive=source.text("archive")[0] or None,
+        strict=bool(config.getini("veo_strict") if strict is None else strict),
+        freeze=_one_of(*source.text("gc"), allowed=GC_MODES) == "freeze",
+        confirm_share=_share(*source.text("confirm_share")),
+        confirm_start_ns=_time(*source.text("confirm_start")),
+    )
+
+
+def _level(text: str, place: str) -> Level:
+    return Level(_one_of(text, place, allowed=tuple(level.value for level in Level)))
+
+
+def _one_of(text: str, place: str, *, allowed: Sequence[str]) -> str:
+    if text not in allowed:
+        raise BadSetting(
+            f"{place}: {text!r} is none of {', '.join(allowed)}{_hint(text, allowed)}"
+        )
+    return text
+
+
+def _hint(text: str, allowed: Iterable[str]) -> str:
+    close = difflib.get_close_matches(text, list(allowed), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _probes(text: str, place: str, *, default: tuple[str, ...]) -> tuple[str, ...]:
+    names = _names(text)
+    return tuple(names) if names else default
+
+
+def check_probes(names: Iterable[str], known: Sequence[str], place: str) -> None:
+    """Refuse the name of a probe that nobody registered.
+
+    Raises:
+        BadSetting: naming the place and the known probes.
+    """
+    for name in names:
+        if name not in known:
+            raise BadSetting(
+                f"{place}: there is no probe {name!r}, known are "
+                f"{', '.join(known)}{_hint(name, known)}"
+            )
+
+
+def _tolerances(text: str, place: str) -> tuple[Tolerance, ...]:
+    found = []
+    for part in _names(text):
+        pattern, equals, size = part.rpartition("=")
+        if equals and "." not in pattern and "*" not in pattern:
+            raise BadSetting(
+                f"{place}: {pattern!r} is no counter, write probe.name such as "
+                "host.heap or torch.allocated"
+            )
+        try:
+            growth = parse_bytes(size)
+        except BadQuantity as error:
+            raise BadSetting(f"{place}: {error}") from error
+        found.append(Tolerance(pattern.strip() or "*", growth))
+    return tuple(found)
+
+
+def _size(text: str, place: str) -> int | None:
+    if not text:
+        return None
+    try:
+        return parse_bytes(text)
+    except BadQuantity as error:
+        raise BadSetting(f"{place}: {error}") from error
+
+
+def _time(text: str, place: str) -> int:
+    try:
+        return parse_ns(text)
+    except BadQuantity as error:
+        raise BadSetting(f"{place}: {error}") from error
+
+
+def _count(text: str, place: str) -> int | None:
+    if not text:
+        return None
+    if not text.isdecimal():
+        raise BadSetting(f"{place}: {text!r} is no number of runs, write 0 or more")
+    return int(text)
+
+
+def _share(text: str, place: str) -> float:
+    number = text.removesuffix("%").strip()
+    try:
+        share = float(number) / 100
+    except ValueError:
+        share = -1.0
+    if not text.endswith("%") or not 0 <= share < float("inf"):
+        raise BadSetting(f"{place}: {text!r} is no share, write e.g. '10%'")
+    return share
+
+
+_LEAK_ARGUMENTS = (
+    "tolerance",
+    "counters",
+    "reruns",
+    "level",
+    "allow",
+    "reason",
+    "until",
+)
+_MEMORY_ARGUMENTS = ("peak", "growth", "on")
+
+
+def leak_budget(
+    item: pytest.Item, base: LeakBudget, today: datetime.date
+) -> LeakBudget:
+    """The item's own budget: every `veo_leak` marker applied, the closest last.
+
+    Raises:
+        BadSetting: naming the test, the argument and the allowed values.
+    """
+    budget = base
+    for marker in reversed(list(item.iter_markers("veo_leak"))):
+        budget = _apply(marker, f"{item.nodeid}: veo_leak", budget, today)
+    return budget
+
+
+def _check_arguments(marker: pytest.Mark, place: str, allowed: Sequence[str]) -> None:
+    if marker.args:
+        raise BadSetting(
+            f"{place}: takes keyword arguments only ({', '.join(allowed)}), "
+            f"got {marker.args[0]!r}"
+        )
+    for name in marker.kwargs:
+        if name not in allowed:
+            raise BadSetting(
+                f"{place}: unknown argument {name!r}, allowed are "
+                f"{', '.join(allowed)}{_hint(name, allowed)}"
+            )
+
+
+def _apply(
+    marker: pytest.Mark, place: str, budget: LeakBudget, today: datetime.date
+) -> LeakBudget:
+    _check_arguments(marker, place, _LEAK_ARGUMENTS)
+    given = marker.kwargs
+    changes: dict[str, Any] = {}
+    if "level" in given:
+        changes["level"] = _level(str(given["level"]), f"{place}(level)")
+    if "tolerance" in given:
+        own = _tolerances(str(given["tolerance"]), f"{place}(tolerance)")
+        changes["tolerances"] = own + budget.tolerances
+    if "counters" in given:
+        changes["counters"] = _patterns(given["counters"], f"{place}(counters)")
+    if "reruns" in given:
+        changes["reruns"] = _count(str(given["reruns"]), f"{place}(reruns)")
+    if {"allow", "reason", "until"} & given.keys():
+        changes["allowance"] = _allowance(given, place, today)
+    return dataclasses.replace(budget, **changes)
+
+
+def _patterns(value: object, place: str) -> tuple[str, ...]:
+    patterns = _names(value) if isinstance(value, str) else value
+    if not isinstance(patterns, list | tuple) or not all(
+        isinstance(pattern, str) and ("." in pattern or "*" in pattern)
+        for pattern in patterns
+    ):
+        raise BadSetting(
+            f"{place}: {value!r} names no counters, write e.g. "
+            "['torch.allocated', 'host.*']"
+        )
+    return tuple(patterns)
+
+
+def _allowance(
+    given: Mapping[str, Any], place: str, today: datetime.date
+) -> Allowance | None:
+    allow = given.get("allow", True)
+    if not isinstance(allow, bool):
+        raise BadSetting(f"{place}(allow): {allow!r} is neither True nor False")
+    if not allow:
+        return None
+    reason = given.get("reason")
+    if not isinstance(reason, str) or not reason.strip():
+        raise BadSetting(f"{place}(allow): an allowance needs a reason='...'")
+    until = given.get("until")
+    if until is None:
+        return Allowance(reason=reason)
+    try:
+        date = datetime.date.fromisoformat(str(until))
+    except ValueError:
+        raise BadSetting(
+            f"{place}(until): {until!r} is no date, write e.g. '2027-01-31'"
+        ) from None
+    if date < today:
+        raise BadSetting(
+            f"{place}(until): the allowance ended on {date}, fix the leak or renew it"
+        )
+    return Allowance(reason=reason, until=date)
+
+
+def memory_budgets(item: pytest.Item) -> tuple[MemoryBudget, ...]:
+    """One budget for each `veo_memory` marker of the item.
+
+    Raises:
+        BadSetting: naming the test, the argument and the allowed values.
+    """
+    budgets = []
+    for marker in item.iter_markers("veo_memory"):
+        place = f"{item.nodeid}: veo_memory"
+        _check_arguments(marker, place, _MEMORY_ARGUMENTS)
+        given = marker.kwargs
+        if not {"peak", "growth"} & given.keys():
+            raise BadSetting(f"{place}: needs peak= or growth=")
+        on = given.get("on", "host.rss")
+        if not isinstance(on, str) or "." not in on:
+            raise BadSetting(
+                f"{place}(on): {on!r} is no counter, write e.g. 'torch.allocated'"
+            )
+        budgets.append(
+            MemoryBudget(
+                on=on,
+                peak_bytes=_marker_size(given, "peak", place),
+                growth_bytes=_marker_size(given, "growth", place),
+            )
+        )
+    return tuple(budgets)
+
+
+def _marker_size(given: Mapping[str, Any], name: str, place: str) -> int | None:
+    if name not in given:
+        return None
+    return _size(str(given[name]), f"{place}({name})")
