@@ -57,8 +57,14 @@ def find(name: str) -> Environment:
     return found
 
 
-def torch_client(env: Environment) -> Client:
-    """PyTorch's CUDA build in an environment."""
+def client(env: Environment) -> Client | None:
+    """What the simulator's libraries must satisfy there; None: nothing of their own."""
+    if env.name == "torch":
+        return _torch(env)
+    return None
+
+
+def _torch(env: Environment) -> Client:
     return Client(
         name="torch",
         version=env.version("torch"),

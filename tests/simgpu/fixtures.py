@@ -18,6 +18,7 @@ from tests.simgpu import environments
 from tests.simgpu.build import Build
 from tests.simgpu.driver import Sim
 from tests.simgpu.environments import Environment
+from tests.simgpu.scenarios.sessions import Nursery
 
 
 def cannot_run(reason: str) -> NoReturn:
@@ -38,6 +39,11 @@ def environment(name: str) -> Environment:
         cannot_run(str(missing))
 
 
+def libraries(environment: Environment) -> Build:
+    """The simulator, built for what an environment has."""
+    return build.build(environments.client(environment))
+
+
 @pytest.fixture(scope="session")
 def sim_build() -> Build:
     """The simulated driver without a client's stubs: NVML and CUDA."""
@@ -53,3 +59,32 @@ def sim(sim_build: Build, tmp_path: pathlib.Path) -> Iterator[Sim]:
     bench = Sim.create(tmp_path / "veosim.state", sim_build, devices=2)
     yield bench
     bench.close()
+
+
+class Nurseries:
+    """Children that have imported a framework, one an environment, made when asked."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._made: dict[str, Nursery] = {}
+
+    def __call__(self, name: str, framework: str) -> Nursery:
+        """The child of the environment `name`, with `framework` imported."""
+        if name not in self._made:
+            where = environment(name)
+            folder = self._folders.mktemp(name)
+            self._made[name] = Nursery(where, framework, libraries(where), folder)
+        return self._made[name]
+
+    def close(self) -> None:
+        """Let all of them go."""
+        for nursery in self._made.values():
+            nursery.close()
+
+
+@pytest.fixture(scope="session")
+def nurseries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nurseries]:
+    """Where scenarios are played."""
+    made = Nurseries(tmp_path_factory)
+    yield made
+    made.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simgpu import build
 from tests.simgpu import contract
 from tests.simgpu import fixtures
 from tests.simgpu.contract import Lives
@@ -51,7 +50,13 @@ def play(
     folder = tmp_path_factory.mktemp(request.param)
     lives = Lives()
     lives.add(
-        *contract.play("cupy_life.py", "pools", environment, build.build(), folder)
+        *contract.play(
+            "cupy_life.py",
+            "pools",
+            environment,
+            fixtures.libraries(environment),
+            folder,
+        )
     )
     return lives
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simgpu import build
 from tests.simgpu import contract
-from tests.simgpu import environments
 from tests.simgpu import fixtures
 from tests.simgpu.contract import Lives
 from tests.simgpu.contract import Moment
@@ -52,7 +50,7 @@ SETTINGS = {
 def play(tmp_path_factory: pytest.TempPathFactory) -> Lives:
     """Every life of torch's, lived once."""
     environment = fixtures.environment("torch")
-    libraries = build.build(environments.torch_client(environment))
+    libraries = fixtures.libraries(environment)
     folder = tmp_path_factory.mktemp("torch")
     lives = Lives()
     for group, settings in SETTINGS.items():

@@ -1,0 +1,8 @@
+from __future__ import annotations
+
+import torch
+
+
+def test_sizes_of_all_kinds() -> None:
+    for mib in (1, 30, 5, 60, 12):
+        torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
