@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import enum
+import functools
 import os
 import pathlib
 from collections.abc import Iterator
@@ -106,8 +107,12 @@ class Sim:
         return cls(path, build.folder, create=False)
 
     @classmethod
+    @functools.cache
     def here(cls) -> Sim:
-        """The devices of this very process, a child with `environment()`."""
+        """The devices of this very process, a child with `environment()`.
+
+        One view for all: a mapping made at every call would be a leak of its own.
+        """
         path, libraries = os.environ["VEOSIM_STATE"], os.environ["VEOSIM_BUILD"]
         return cls(pathlib.Path(path), pathlib.Path(libraries), create=False)
 

@@ -19,10 +19,21 @@ from tests.simgpu.scenarios.table import Scenario
 
 
 TIMEOUT_S = 120
-# The first use of a device is nobody's leak: a session-wide fixture makes it.
+# The first use of a device, of a pool and of pinned memory is nobody's leak: a
+# session-wide fixture makes it.
 WARM = {
-    "torch": "torch.empty(1, device='cuda')",
-    "cupy": "cupy.empty(1, dtype='u1')",
+    "torch": """
+    for index in range(2):
+        torch.empty(64 << 20, dtype=torch.uint8, device=f"cuda:{index}")
+        torch.empty(1, device=f"cuda:{index}")
+    torch.empty(1 << 20, dtype=torch.uint8).pin_memory()
+""",
+    "cupy": """
+    for index in range(2):
+        with cupy.cuda.Device(index):
+            cupy.empty(64 << 20, dtype=cupy.uint8)
+    cupy.cuda.alloc_pinned_memory(4 << 20)
+""",
 }
 CONFTEST = """\
 import pytest
@@ -30,8 +41,7 @@ import {framework}
 
 
 @pytest.fixture(scope="session", autouse=True)
-def device_in_use() -> None:
-    {use}
+def device_in_use() -> None:{use}
 """
 
 

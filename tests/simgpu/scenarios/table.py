@@ -1,9 +1,9 @@
 """Every leak scenario: what it is, and what must be said of it and of its twin.
 
 A scenario is a pair of files, `of_<environment>/<name>_leaky.py` and
-`<name>_clean.py`, of which the last test is the one that is judged. The figures are
-what the allocator and the driver book, byte by byte; `loop` proves them without the
-plugin.
+`<name>_clean.py`, of which the last test is judged unless `judged` says otherwise.
+The figures are what the allocator and the driver book, byte by byte; `loop` proves
+them without the plugin.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class Scenario:
     """The leaky test's verdict."""
     twin: str = "clean"
     """The clean twin's verdict."""
+    judged: int = -1
+    """Which test of the file is judged."""
     mig: bool = False
     """The first device is cut into slices."""
     simulator_only: bool = False
@@ -69,6 +71,8 @@ TORCH = (
         # the batch, and the activation that the backward pass needs: 64 x 256 floats
         # each; the loss itself: one block
         per_run=2 * 64 * 256 * 4 + 512,
+        twin="retention",
+        why="the twin still sees cuBLAS's workspace come, once",
     ),
     _torch("forward_hook"),
     _torch(
@@ -112,9 +116,10 @@ TORCH = (
     _torch(
         "device_lost",
         "",
-        outcome="not judged",
+        outcome="unconfirmed",
+        judged=0,
         simulator_only=True,
-        why="nothing can be read from then on: a trouble, and no verdict on it",
+        why="nothing can be read and no run repeated from then on: no leak is claimed",
     ),
     _torch("nvml_fails", simulator_only=True),
     _torch("fork"),
@@ -139,7 +144,11 @@ CUPY = (
     _cupy("pinned", "cupy.pinned", device=HOST),
     _cupy("raw_driver", "nvml.process", per_run=4 * MIB),
     _cupy("second_device", device=SECOND),
-    _cupy("temporaries"),
+    _cupy(
+        "temporaries",
+        twin="retention",
+        why="compiling the first kernel imports what later ones use",
+    ),
 )
 CUPY_13 = tuple(dataclasses.replace(one, environment="cupy13") for one in CUPY)
 
