@@ -18,7 +18,7 @@ class Level(enum.Enum):
     """Every test is run again and judged down to one block or handle."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Tolerance:
     """Growth a run that is let pass, in the counter's unit."""
 
@@ -31,7 +31,7 @@ class Tolerance:
         return fnmatch.fnmatchcase(key, self.pattern)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Allowance:
     """A known leak, let pass with a reason until a date."""
 
@@ -39,7 +39,7 @@ class Allowance:
     until: datetime.date | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class LeakBudget:
     """How one test's growth is judged."""
 
@@ -70,7 +70,7 @@ class LeakBudget:
         return 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class MemoryBudget:
     """Limits on one counter while a test runs."""
 

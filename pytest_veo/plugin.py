@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_veo import hookspec
-from pytest_veo import settings
-from pytest_veo.budget import Level
+from pytest_veo import options
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import BadSetting
 
 
 if TYPE_CHECKING:
-    from pytest_veo import results as results_
-    from pytest_veo import session as session_
+    from pytest_veo.results import SessionResults
+    from pytest_veo.session import CheckedSession
 
 
-SESSION_KEY = pytest.StashKey["session_.CheckedSession"]()
-RESULTS_KEY = pytest.StashKey["results_.SessionResults"]()
+SESSION_KEY: pytest.StashKey[CheckedSession] = pytest.StashKey()
+RESULTS_KEY: pytest.StashKey[SessionResults] = pytest.StashKey()
 
 _MARKERS = (
     "veo_leak(tolerance=, counters=, reruns=, level=, allow=, reason=, until=): how "
@@ -34,7 +33,7 @@ _MARKERS = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options and ini keys."""
-    settings.add_options(parser)
+    options.add_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -44,22 +43,24 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Resolve the settings; start the checks if they ask for any."""
+    """Start the checks if the settings ask for any."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
+    if options.level(config) == "off":
+        return
     try:
-        resolved = settings.resolve(config)
-        if resolved.level is not Level.OFF:
-            _start(config, resolved)
+        _start(config)
     except (BadSetting, ArchiveError) as error:
         raise pytest.UsageError(str(error)) from error
 
 
-def _start(config: pytest.Config, resolved: settings.Settings) -> None:
+def _start(config: pytest.Config) -> None:
     """Measure where tests run, gather where results are shown."""
+    from pytest_veo import settings
     from pytest_veo.results import SessionResults
     from pytest_veo.session import CheckedSession
 
+    resolved = settings.resolve(config)
     session = CheckedSession(config, resolved)
     config.stash[SESSION_KEY] = session
     config.pluginmanager.register(session, "veo-session")

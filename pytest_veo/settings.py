@@ -1,4 +1,4 @@
-"""Every option, ini key and marker argument of leak checking, and its meaning.
+"""What options, ini keys and marker arguments of leak checking mean.
 
 Precedence: marker, then the hook `pytest_veo_budget`, then the command line, then
 the ini file. Whatever means nothing is refused before the first test.
@@ -6,7 +6,6 @@ the ini file. Whatever means nothing is refused before the first test.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import datetime
 import difflib
@@ -22,7 +21,8 @@ from pytest_veo.budget import MemoryBudget
 from pytest_veo.budget import Tolerance
 from pytest_veo.errors import BadQuantity
 from pytest_veo.errors import BadSetting
-from pytest_veo.probes.catalogue import CATALOGUE
+from pytest_veo.options import GC_MODES
+from pytest_veo.options import text
 from pytest_veo.units import parse_bytes
 from pytest_veo.units import parse_ns
 
@@ -33,10 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-GC_MODES = ("freeze", "plain")
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
     """The session's settings, all resolved."""
 
@@ -54,137 +51,6 @@ class Settings:
     """Confirming time that the session starts with."""
 
 
-class _LevelAction(argparse.Action):
-    """Stores the level that the option's name ends in."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(nargs=0, **given)
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        option_string: str | None = None,
-    ) -> None:
-        level = str(option_string).partition("=")[2]
-        setattr(namespace, self.dest, level or Level.FAST.value)
-
-
-_OPTIONS: tuple[tuple[str, str, str, str, str], ...] = (
-    # option, ini type, default, metavar, help
-    (
-        "probes",
-        "args",
-        "",
-        "NAMES",
-        "sources to read, comma separated (default: all): " + ", ".join(CATALOGUE),
-    ),
-    (
-        "require",
-        "args",
-        "",
-        "NAMES",
-        "fail the run if one of these sources could not be read",
-    ),
-    (
-        "tolerance",
-        "args",
-        "",
-        "LIST",
-        "growth a run that is let pass: '4 KiB', or 'host.heap=4 KiB,torch.*=0 B'",
-    ),
-    ("reruns", "string", "", "N", "most confirming runs of one test; 0: none"),
-    (
-        "retention-limit",
-        "string",
-        "",
-        "SIZE",
-        "fail a test that keeps more than this after its first run (default: never)",
-    ),
-    (
-        "confirm-share",
-        "string",
-        "10%",
-        "PERCENT",
-        "confirming may take this share of the tests' own time (default: 10%%)",
-    ),
-    (
-        "confirm-start",
-        "string",
-        "2 s",
-        "TIME",
-        "confirming time that a session starts with (default: 2 s)",
-    ),
-    (
-        "confirm-time",
-        "string",
-        "30 s",
-        "TIME",
-        "most time that confirming one test may take (default: 30 s)",
-    ),
-    ("archive", "string", "", "DIR", "write every test's record below this folder"),
-    (
-        "gc",
-        "string",
-        "freeze",
-        "MODE",
-        "freeze: put pytest's own objects aside so that collecting is cheap; "
-        "plain: leave the collector as it is (default: freeze)",
-    ),
-)
-
-
-def add_options(parser: pytest.Parser) -> None:
-    """Declare every option and ini key."""
-    group = parser.getgroup("veo", "GPU and host memory regression (pytest-veo)")
-    # A level is part of the option's name: `--veo-leak-check tests/` must not take
-    # the path for one, as an optional value would.
-    group.addoption(
-        "--veo-leak-check",
-        *(f"--veo-leak-check={level.value}" for level in Level),
-        action=_LevelAction,
-        dest="veo_leak_check",
-        default=None,
-        help="check every test for leaks: fast (the default level) looks at all and "
-        "re-runs suspects, deep re-runs every test, off checks none",
-    )
-    parser.addini(
-        "veo_leak_check", "level of leak checking: off, fast or deep", default="off"
-    )
-    for name, _kind, default, metavar, text in _OPTIONS:
-        group.addoption(f"--veo-{name}", default=None, metavar=metavar, help=text)
-        ini_text = text.replace("%%", "%")
-        parser.addini(
-            f"veo_{name.replace('-', '_')}",
-            ini_text,
-            type="string",
-            default=default,
-        )
-    group.addoption(
-        "--veo-strict",
-        action="store_true",
-        default=None,
-        help="fail on unconfirmed growth, on fixtures that do not give back and on "
-        "an archive that cannot be written, too",
-    )
-    parser.addini("veo_strict", "as --veo-strict", type="bool", default=False)
-
-
-class _Source:
-    """Reads one setting from the command line, else from the ini file."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-
-    def text(self, name: str) -> tuple[str, str]:
-        """The setting's text and where it stands, for messages."""
-        given = self._config.getoption(f"veo_{name}")
-        if given is not None:
-            return str(given), f"--veo-{name.replace('_', '-')}"
-        return str(self._config.getini(f"veo_{name}")), f"veo_{name} (ini file)"
-
-
 def resolve(config: pytest.Config) -> Settings:
     """All settings.
 
@@ -192,25 +58,28 @@ def resolve(config: pytest.Config) -> Settings:
         BadSetting: one means nothing; the message names the place, the value and
             the allowed ones.
     """
-    source = _Source(config)
-    level = _level(*source.text("leak_check"))
+
+    def read(name: str) -> tuple[str, str]:
+        return text(config, name)
+
+    level = _level(*read("leak_check"))
     strict = config.getoption("veo_strict")
     return Settings(
         level=level,
-        probes=_probes(*source.text("probes"), default=()),
-        require=_probes(*source.text("require"), default=()),
+        probes=_probes(*read("probes"), default=()),
+        require=_probes(*read("require"), default=()),
         budget=LeakBudget(
             level=level,
-            tolerances=_tolerances(*source.text("tolerance")),
-            reruns=_count(*source.text("reruns")),
-            retention_limit_bytes=_size(*source.text("retention_limit")),
-            confirm_time_ns=_time(*source.text("confirm_time")),
+            tolerances=_tolerances(*read("tolerance")),
+            reruns=_count(*read("reruns")),
+            retention_limit_bytes=_size(*read("retention_limit")),
+            confirm_time_ns=_time(*read("confirm_time")),
         ),
-        archive=source.text("archive")[0] or None,
+        archive=read("archive")[0] or None,
         strict=bool(config.getini("veo_strict") if strict is None else strict),
-        freeze=_one_of(*source.text("gc"), allowed=GC_MODES) == "freeze",
-        confirm_share=_share(*source.text("confirm_share")),
-        confirm_start_ns=_time(*source.text("confirm_start")),
+        freeze=_one_of(*read("gc"), allowed=GC_MODES) == "freeze",
+        confirm_share=_share(*read("confirm_share")),
+        confirm_start_ns=_time(*read("confirm_start")),
     )
 
 
@@ -231,8 +100,8 @@ def _hint(text: str, allowed: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+def _names(value: str) -> list[str]:
+    return [name.strip() for name in value.split(",") if name.strip()]
 
 
 def _probes(text: str, place: str, *, default: tuple[str, ...]) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class Outcome(enum.Enum):
         return self in (Outcome.LEAK, Outcome.OVER_BUDGET)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
     """One counter's part in a verdict."""
 
@@ -58,7 +58,7 @@ class Finding:
         return self.after - self.before
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Verdict:
     """What was decided about one subject, and on which grounds."""
 

@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "pytest_veo"
 FLOORS: dict[str, int] = {
     "errors": 0,
     "units": 0,
+    "options": 0,
     "budget": 1,
     "verdict": 1,
     "memory": 2,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class CounterRecord:
     """One counter over one test's first run, in `unit`."""
 
@@ -39,7 +39,7 @@ class CounterRecord:
     """After minus before, less what wider fixtures took."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Record:
     """One finished test."""
 
@@ -113,7 +113,7 @@ def _verdict(data: Mapping[str, Any]) -> Verdict:
     return Verdict(**plain)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class RunHeader:
     """One session."""
 

@@ -103,7 +103,7 @@ def _write_whole(path: Path, header: RunHeader) -> None:
     os.replace(draft, path)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
     """One archived run."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_veo.measure.meter import Glance
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class _Slack:
     """How far above its estimated weight growth may lie."""
 
@@ -44,7 +44,7 @@ _ALONE = _Slack(5, 16, 1024)
 """Only bounded places grow. Entries that several caches share are not weighed."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Filling:
     """The bounded place that explains a test's growth."""
 

@@ -18,6 +18,7 @@ from pytest_veo.measure.settle import SHORT_WAITS_S
 from pytest_veo.measure.settle import may_come_back
 from pytest_veo.measure.settle import settle
 from pytest_veo.memory.leak import Course
+from pytest_veo.memory.leak import Rule
 from pytest_veo.memory.leak import course
 from pytest_veo.memory.leak import deltas
 from pytest_veo.memory.snapshot import Counter
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from pytest_veo.measure.meter import Meter
 
 
+ARENA_BYTES = 1 << 20
+"""Python's allocator maps and unmaps memory in pieces of this size, as it likes."""
 MOST_HANDLES = 40
 """Descriptors, threads or children that confirming may pile up."""
 MOST_BYTES = 256 << 20
@@ -47,7 +50,7 @@ class Runs(Protocol):
         """Empty if the run passed, else why it did not."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
     """How far confirming may go."""
 
@@ -57,9 +60,12 @@ class Limits:
     """Once growth looks steady, keep looking for its end this long: a cache fills
     up, a leak does not."""
     patience_runs: int = 0
+    suspects: frozenset[Counter] | None = None
+    """The counters that must be decided; each is done with once it was seen flat,
+    for noisy ones are seldom all flat at the same time. None: all, together."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Confirmed:
     """What the re-runs showed of each counter."""
 
@@ -100,12 +106,15 @@ class Confirmed:
         return Course.UNDECIDED not in self.courses
 
 
-def floor_of(counter: Counter) -> float:
+def floor_of(counter: Counter, series: Sequence[int]) -> float:
     """Mean growth a run below which a counter is called flat."""
     if counter.key == "host.heap":
         return 24.0
     if counter.key == "host.python_blocks":
         return 0.9
+    if counter.key == "host.mapped":
+        arenas_only = all(change % ARENA_BYTES == 0 for change in deltas(series))
+        return 0.3 * ARENA_BYTES if arenas_only else 4096.0
     if counter.rung is Rung.DRIVER or not counter.exact:
         return float(max(counter.step, 4096) if counter.unit is Unit.BYTES else 1)
     return 0.3 if counter.unit is Unit.COUNT else 1.0
@@ -120,6 +129,16 @@ def large_of(counter: Counter) -> float | None:
     if counter.device == "host":
         return float(64 << 10)
     return float(counter.step)
+
+
+def tiny_of(counter: Counter) -> float:
+    """Growth a run up to which very many runs are needed."""
+    return {"host.python_blocks": 8.0, "host.heap": 512.0}.get(counter.key, 0.0)
+
+
+def is_context(counter: Counter) -> bool:
+    """Whether the counter is shown but never judged."""
+    return counter.rung is Rung.DEVICE
 
 
 class Confirmation:
@@ -148,7 +167,7 @@ class Confirmation:
         Args:
             before: the settled figures before the first re-run.
         """
-        table = _Table(before, self._limits.most_runs, self._tolerated)
+        table = _Table(before, self._limits, self._tolerated)
         began = self._clock()
         steady_ns, stopped = 0, ""
         waits: Sequence[float] = LONG_WAITS_S
@@ -167,7 +186,7 @@ class Confirmation:
             if not _is_time_to_look(table.runs):
                 continue
             courses = table.courses()
-            if Course.UNDECIDED not in courses and Course.GROWING not in courses:
+            if table.is_clear(courses):
                 break
             if table.has_piled_up():
                 break
@@ -199,17 +218,20 @@ class _Table:
     """Every figure of every run, in one array that is made beforehand."""
 
     def __init__(
-        self, start: Glance, most_runs: int, tolerated: Callable[[Counter], float]
+        self, start: Glance, limits: Limits, tolerated: Callable[[Counter], float]
     ) -> None:
         self.layout = start.layout
         self.runs = 0
         self._width = len(start.layout)
-        self._cells = array("q", bytes(8 * self._width * (most_runs + 1)))
+        self._cells = array("q", bytes(8 * self._width * (limits.most_runs + 1)))
         self._cells[: self._width] = array("q", start.values)
-        self._rules = [
-            (max(floor_of(c), tolerated(c)), large_of(c), c.rung is Rung.DEVICE)
-            for c in start.layout
+        self._is_hasty = limits.suspects is not None
+        self._needed = [
+            limits.suspects is None or counter in limits.suspects
+            for counter in start.layout
         ]
+        self._done = [is_context(counter) for counter in start.layout]
+        self._tolerated = [tolerated(counter) for counter in start.layout]
 
     def append(self, glance: Glance) -> None:
         """Note the figures after one more run."""
@@ -232,12 +254,39 @@ class _Table:
 
     def courses(self) -> list[Course]:
         """How each counter goes on."""
+        return [self._course(place) for place in range(self._width)]
+
+    def _course(self, place: int) -> Course:
+        if self._done[place]:
+            return Course.FLAT
+        counter, series = self.layout[place], self.series(place)
+        rule = Rule(
+            floor=max(floor_of(counter, series), self._tolerated[place]),
+            large=large_of(counter),
+            tiny=tiny_of(counter),
+            small=float(16 << 10) if counter.key == "host.heap" else 0.0,
+            quiet_runs=2 if self._is_hasty else 3,
+        )
+        found = course(series, rule)
+        self._done[place] = self._is_hasty and found is Course.FLAT
+        return found
+
+    def _final_courses(self) -> list[Course]:
+        """What nobody needs to know is flat unless it grows."""
+        courses = self.courses()
+        if Course.GROWING in courses:
+            return courses
         return [
-            Course.FLAT
-            if ignored
-            else course(self.series(place), floor=floor, large=large)
-            for place, (floor, large, ignored) in enumerate(self._rules)
+            course_ if needed else Course.FLAT
+            for needed, course_ in zip(self._needed, courses, strict=True)
         ]
+
+    def is_clear(self, courses: Sequence[Course]) -> bool:
+        """Whether nothing grows, nor may grow as far as it matters."""
+        return Course.GROWING not in courses and not any(
+            needed and course_ is Course.UNDECIDED
+            for needed, course_ in zip(self._needed, courses, strict=True)
+        )
 
     def has_open_handles(self, courses: Sequence[Course]) -> bool:
         """Whether handles may still stop growing: a pool fills up in its own time,
@@ -266,7 +315,7 @@ class _Table:
         return Confirmed(
             layout=self.layout,
             series=tuple(tuple(self.series(i)) for i in range(self._width)),
-            courses=tuple(self.courses()),
+            courses=tuple(self._final_courses()),
             runs=self.runs,
             spent_ns=spent_ns,
             stopped=stopped,

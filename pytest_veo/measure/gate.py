@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from pytest_veo.measure.confirm import ARENA_BYTES
 from pytest_veo.memory.snapshot import Counter
 from pytest_veo.memory.snapshot import Rung
 from pytest_veo.units import Unit
@@ -24,18 +25,22 @@ if TYPE_CHECKING:
 LARGE_BLOCKS = 512
 """Python blocks that are as good as 64 KiB."""
 LARGE_BYTES = 64 << 10
-_ARENA_BYTES = 1 << 20
-"""Python's allocator maps and unmaps memory in pieces of this size."""
 _WINDOW = 16
+_TYPICAL = 11
+"""Which of the recent costs, in order, stands for them all."""
+_LEARN_EVERY = 4
 _FADE_EVERY = 64
 _FADE = 0.5
 
-_FIRST_IDLE = {"host.python_blocks": 35, "host.heap": 304}
-"""What an idle test costs before the session has shown it (measured, pytest 9)."""
+_FIRST_IDLE = {"host.python_blocks": (35, 6), "host.heap": (304, 64)}
+"""What an idle test costs, and each of its fixtures, before the session has shown it
+(measured, pytest 9)."""
+_CLEARED_KEPT = 9
+_CLEARED_LEAST = 3
 _NEVER = 1 << 62
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Suspicion:
     """A counter that grew by more than its gate."""
 
@@ -51,46 +56,85 @@ def is_large(counter: Counter, growth: int) -> bool:
         return True
     if counter.unit is Unit.COUNT:
         return growth >= LARGE_BLOCKS
-    if counter.rung is Rung.DRIVER and growth % _ARENA_BYTES == 0:
+    if counter.rung is Rung.DRIVER and growth % ARENA_BYTES == 0:
         return False  # most likely Python's own arenas
     return growth >= LARGE_BYTES
 
 
-class _Floor:
-    """The least that a test of one kind has cost of late."""
+class _Idle:
+    """What tests of one kind that turned out to be clean have cost of late."""
 
-    __slots__ = ("_coming", "_seen", "cost")
+    __slots__ = ("_recent", "_turn", "cost")
 
     def __init__(self, cost: int) -> None:
         self.cost = cost
-        self._coming = _NEVER
-        self._seen = 0
+        self._recent = [cost] * _WINDOW
+        self._turn = 0
 
     def saw(self, change: int) -> bool:
-        """Learn from one more test; whether `cost` has changed."""
-        if change < 0:
+        """Learn from one more; whether `cost` has changed."""
+        self._recent[self._turn % _WINDOW] = change
+        self._turn += 1
+        if self._turn % _LEARN_EVERY and self._turn > _LEARN_EVERY:
             return False
-        self._coming = min(self._coming, change)
-        self._seen += 1
-        if self._seen % _WINDOW == 0:
-            cost, self._coming = self._coming, _NEVER
-        else:
-            cost = min(self.cost, change)
-        if cost == self.cost:
-            return False
+        # Not the least: what one test leaves for the collector varies, and a later
+        # test's window may see it go.
+        cost = max(0, sorted(self._recent)[_TYPICAL])
+        changed = cost != self.cost
         self.cost = cost
-        return True
+        return changed
+
+
+class _Lane:
+    """The tests that use so many fixtures, under one set of counters."""
+
+    __slots__ = ("idle", "layout", "limits")
+
+    def __init__(self, layout: Sequence[Counter], fixtures: int) -> None:
+        self.layout = layout
+        self.idle: dict[bool, list[tuple[int, _Idle]]] = {False: [], True: []}
+        for place, counter in enumerate(layout):
+            if counter.key in _FIRST_IDLE:
+                test, fixture = _FIRST_IDLE[counter.key]
+                for settled in (False, True):
+                    idle = _Idle(test + fixture * fixtures)
+                    self.idle[settled].append((place, idle))
+        self.limits: list[int] | None = None
+        """Of growth before settling; None: to be made anew."""
+
+    def make_limits(self, noise: dict[Counter, float], *, settled: bool) -> list[int]:
+        """The most that an innocent test grows by, for each counter."""
+        limits = [
+            _NEVER
+            if counter.rung is Rung.DEVICE
+            else counter.gate + int(noise.get(counter, 0))
+            for counter in self.layout
+        ]
+        for place, idle in self.idle[settled]:
+            limits[place] += idle.cost
+        return limits
+
+    def saw(self, growth: Sequence[int], *, settled: bool) -> None:
+        """Learn from a clean test."""
+        for place, idle in self.idle[settled]:
+            if idle.saw(growth[place]):
+                self.limits = None
 
 
 class Gate:
     """Decides who looks guilty; learns what is normal."""
 
     def __init__(self) -> None:
-        self._floors: dict[tuple[Counter, int], _Floor] = {}
+        self._lanes: dict[tuple[int, int], _Lane] = {}
         self._noise: dict[Counter, float] = {}
-        self._limits: dict[tuple[int, int], list[int]] = {}
-        self._layouts: dict[int, Sequence[Counter]] = {}
+        self._cleared: dict[Counter, list[int]] = {}
         self._quiet = 0
+
+    def _lane(self, layout: Sequence[Counter], fixtures: int) -> _Lane:
+        lane = self._lanes.get((id(layout), fixtures))
+        if lane is None:  # a lane holds its layout: the id is not used again
+            lane = self._lanes[id(layout), fixtures] = _Lane(layout, fixtures)
+        return lane
 
     def is_quiet(
         self, layout: Sequence[Counter], growth: Sequence[int], fixtures: int
@@ -99,82 +143,74 @@ class Gate:
 
         Args:
             layout: the counters; the same object as long as they are the same.
-            growth: of each.
+            growth: of each, before anything was settled.
             fixtures: how many fixtures the test uses.
         """
-        limits = self._limits.get((id(layout), fixtures))
+        lane = self._lane(layout, fixtures)
+        limits = lane.limits
         if limits is None:
-            limits = self._make_limits(layout, fixtures)
+            limits = lane.limits = lane.make_limits(self._noise, settled=False)
         for change, limit in zip(growth, limits, strict=True):
             if change > limit:
                 return False
         return True
 
-    def _make_limits(self, layout: Sequence[Counter], fixtures: int) -> list[int]:
-        limits = [self._limit(counter, fixtures) for counter in layout]
-        self._layouts[id(layout)] = layout  # keeps the id from being used again
-        self._limits[id(layout), fixtures] = limits
-        return limits
-
-    def _limit(self, counter: Counter, fixtures: int) -> int:
-        if counter.rung is Rung.DEVICE:
-            return _NEVER
-        idle = self._idle(counter, fixtures)
-        return idle + counter.gate + int(self._noise.get(counter, 0))
-
-    def _idle(self, counter: Counter, fixtures: int) -> int:
-        floor = self._floors.get((counter, fixtures))
-        return floor.cost if floor else _FIRST_IDLE.get(counter.key, 0)
-
     def suspicions(
         self, layout: Sequence[Counter], growth: Sequence[int], fixtures: int
     ) -> list[Suspicion]:
-        """Counters that grew by more than an idle test and the session's noise."""
+        """Counters that, settled, grew by more than an idle test and the noise."""
+        lane = self._lane(layout, fixtures)
+        limits = lane.make_limits(self._noise, settled=True)
+        idle = dict(lane.idle[True])
         found = []
-        for counter, change in zip(layout, growth, strict=True):
-            if change > self._limit(counter, fixtures):
-                excess = change - self._idle(counter, fixtures)
+        for place, (change, limit) in enumerate(zip(growth, limits, strict=True)):
+            if change > limit:
+                counter = layout[place]
+                excess = change - (idle[place].cost if place in idle else 0)
                 found.append(Suspicion(counter, excess, is_large(counter, excess)))
         return found
 
     def saw(
-        self, layout: Sequence[Counter], growth: Sequence[int], fixtures: int
+        self,
+        layout: Sequence[Counter],
+        growth: Sequence[int],
+        fixtures: int,
+        *,
+        settled: bool = False,
     ) -> None:
-        """Learn from a test that was not followed up."""
-        for counter, change in zip(layout[:2], growth, strict=False):
-            if self._floor(counter, fixtures).saw(change):
-                self._limits.clear()
+        """Learn from a test that was clean: as it ended, or once settled."""
+        self._lane(layout, fixtures).saw(growth, settled=settled)
         self._quiet += 1
-        if self._quiet % _FADE_EVERY == 0 and self._noise:
+        if self._noise and self._quiet % _FADE_EVERY == 0:
             for counter in self._noise:
                 self._noise[counter] *= _FADE
-            self._limits.clear()
-
-    def _floor(self, counter: Counter, fixtures: int) -> _Floor:
-        floor = self._floors.get((counter, fixtures))
-        if floor is None:
-            floor = _Floor(_FIRST_IDLE.get(counter.key, 0))
-            self._floors[counter, fixtures] = floor
-        return floor
+            self._forget_limits()
 
     def cleared(self, suspicions: Sequence[Suspicion]) -> None:
         """Learn from suspicions that turned out to be nothing."""
         for suspicion in suspicions:
             if suspicion.counter.always:
                 continue
-            known = self._noise.get(suspicion.counter, 0.0)
-            noise = min(suspicion.growth, _most_noise(suspicion.counter))
-            self._noise[suspicion.counter] = max(known, float(noise))
-        self._limits.clear()
+            known = self._cleared.setdefault(suspicion.counter, [])
+            known.append(min(suspicion.growth, _most_noise(suspicion.counter)))
+            del known[:-_CLEARED_KEPT]
+            if len(known) >= _CLEARED_LEAST:
+                # Not the largest: the first use of something is no noise.
+                self._noise[suspicion.counter] = float(sorted(known)[-2])
+        self._forget_limits()
+
+    def _forget_limits(self) -> None:
+        for lane in self._lanes.values():
+            lane.limits = None
 
 
 def _most_noise(counter: Counter) -> int:
     if counter.unit is Unit.COUNT:
         return LARGE_BLOCKS - 1
-    return _ARENA_BYTES if counter.rung is Rung.DRIVER else LARGE_BYTES - 1
+    return ARENA_BYTES if counter.rung is Rung.DRIVER else LARGE_BYTES - 1
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass
 class Credit:
     """Time that confirming may still take."""
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SHOWN_DELTAS = 16
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class FirstRun:
     """A test's own run: figures before and after, settled, charges taken off."""
 

@@ -35,6 +35,7 @@ from pytest_veo.measure.ruling import FirstRun
 from pytest_veo.measure.ruling import collectable
 from pytest_veo.measure.ruling import into_bounded_place
 from pytest_veo.measure.ruling import rule
+from pytest_veo.measure.settle import forget_attribute_names
 from pytest_veo.measure.settle import settle
 from pytest_veo.memory.charge import Ledger
 from pytest_veo.memory.leak import LONG_RUNS
@@ -63,7 +64,7 @@ _DEAR_COLLECT_NS = 2_000_000
 """A collection that takes longer makes the survivors be put aside."""
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass
 class Measured:
     """One item's run: its reports and what was decided."""
 
@@ -227,6 +228,10 @@ class Watch:
             verdict = self._confirm(item, budget, measured, suspicions)
         else:
             verdict = collectable(raw, first, budget)
+        if not verdict.is_leak and not _is_large(suspicions):
+            fixtures = _fixtures(item)
+            self.gate.saw(raw.after.layout, raw.growth, fixtures)
+            self.gate.saw(after.layout, first.growth, fixtures, settled=True)
         spent_ns = time.perf_counter_ns() - began
         self.totals.confirm_ns += spent_ns
         self._credit.spend(spent_ns)
@@ -262,7 +267,7 @@ class Watch:
             self.totals.not_followed += 1
             return unconfirmed(first, suspicions, refused)
         self.totals.followed += 1
-        limits = _limits(budget)
+        limits = _limits(budget, suspicions)
         shown = self._run_again(item, dataclasses.replace(limits, patience_ns=0))
         verdict = rule(first, shown, budget)
         if not verdict.is_leak:
@@ -284,7 +289,7 @@ class Watch:
             return "re-runs are not allowed (reruns=0)"
         if 3 * duration_ns > budget.confirm_time_ns:
             return "three more runs take longer than confirming may (confirm-time)"
-        must = budget.level is Level.DEEP or any(s.is_large for s in suspicions)
+        must = budget.level is Level.DEEP or _is_large(suspicions)
         if not must and not self._credit.affords(4 * duration_ns):
             return "small, and the confirming credit is used up (confirm-share)"
         return ""
@@ -295,10 +300,14 @@ class Watch:
             # What stands now is put aside: collecting after each run is cheap then.
             gc.freeze()
             with Rerunner(item) as rerunner:
-                confirmation = Confirmation(
-                    self.meter, rerunner, limits, steps=lambda: self._steps(item)
-                )
-                return confirmation.go(settle(self.meter, self.meter.glance()))
+
+                def steps() -> None:
+                    forget_attribute_names()
+                    self._steps(item)
+
+                confirmation = Confirmation(self.meter, rerunner, limits, steps=steps)
+                start = settle(self.meter, self.meter.glance(), steps=steps)
+                return confirmation.go(start)
 
     def _find_filling(self, item: pytest.Item, shown: Confirmed) -> Filling | None:
         """The bounded place that the item's growth goes into, if it does."""
@@ -360,6 +369,10 @@ class Watch:
 _OFF = Verdict(outcome=Outcome.NOT_JUDGED, reason="its level is off")
 
 
+def _is_large(suspicions: list[Suspicion]) -> bool:
+    return any(suspicion.is_large for suspicion in suspicions)
+
+
 def _fixtures(item: pytest.Item) -> int:
     return len(getattr(item, "fixturenames", ()))
 
@@ -380,7 +393,7 @@ def unconfirmed(first: FirstRun, suspicions: list[Suspicion], reason: str) -> Ve
     )
 
 
-def _limits(budget: LeakBudget) -> Limits:
+def _limits(budget: LeakBudget, suspicions: list[Suspicion]) -> Limits:
     deep = budget.level is Level.DEEP
     most = 4096 if deep else 256
     return Limits(
@@ -388,4 +401,5 @@ def _limits(budget: LeakBudget) -> Limits:
         time_ns=budget.confirm_time_ns,
         patience_ns=2_000_000_000 if deep else 150_000_000,
         patience_runs=1500 if deep else 100,
+        suspects=None if deep else frozenset(s.counter for s in suspicions),
     )

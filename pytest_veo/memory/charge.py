@@ -20,7 +20,7 @@ Amounts = dict["Counter", int]
 """Growth by counter, in the counter's unit."""
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass
 class Booking:
     """What one wider fixture took while it was set up."""
 

@@ -8,7 +8,7 @@ from pytest_veo.memory.snapshot import Counter
 from pytest_veo.memory.snapshot import Snapshot
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Delta:
     """One counter before and after, in its unit."""
 
@@ -22,7 +22,7 @@ class Delta:
         return self.after - self.before
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Diff:
     """All deltas between two snapshots."""
 

@@ -11,9 +11,11 @@ the first of them in front. The judge sees differences only:
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import itertools
 import math
+import statistics
 from collections.abc import Sequence
 
 
@@ -32,8 +34,27 @@ SHORT_RUNS = 4
 """Runs that suffice when each grew by about the same large amount."""
 LONG_RUNS = 12
 """Runs that small growth must last before it is called growing."""
+VERY_LONG_RUNS = 40
+"""The same for tiny growth."""
 SIGMAS = 4.0
 """How far the mean growth must stand above its own standard error."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rule:
+    """How one counter's course is judged; amounts in the counter's unit."""
+
+    floor: float
+    """Mean growth a run below which nothing is growing."""
+    large: float | None = None
+    """Even growth a run from which few runs suffice; None: few never suffice."""
+    tiny: float = 0.0
+    """Growth a run up to which very many runs are needed: clean programs grow by so
+    little in each of their first ten runs or more."""
+    small: float = 0.0
+    """The same for growth that comes in uneven steps: an allocator's own stock."""
+    quiet_runs: int = 3
+    """So many runs in a row without any growth say that it has stopped."""
 
 
 def deltas(values: Sequence[int]) -> list[int]:
@@ -41,29 +62,29 @@ def deltas(values: Sequence[int]) -> list[int]:
     return [after - before for before, after in itertools.pairwise(values)]
 
 
-def course(values: Sequence[int], *, floor: float, large: float | None) -> Course:
+def course(values: Sequence[int], rule: Rule) -> Course:
     """How a counter goes on, from its value before and after each re-run.
 
     Args:
         values: the value before the first re-run, then after each.
-        floor: mean growth a run below which nothing is growing.
-        large: growth a run from which few runs suffice; None when no growth of
-            this counter is large enough to decide early.
+        rule: how much is growth, and how many runs it takes.
     """
     growth = deltas(values)
-    if _is_flat(growth, floor):
+    if _is_flat(growth, rule):
         return Course.FLAT
-    if large is not None and _is_large_and_even(growth, large):
+    if rule.large is not None and _is_large_and_even(growth, rule.large):
         return Course.GROWING
-    if len(growth) >= LONG_RUNS and _goes_on(growth, floor):
+    if len(growth) >= LONG_RUNS and _goes_on(growth, rule):
         return Course.GROWING
     return Course.UNDECIDED
 
 
-def _is_flat(growth: Sequence[int], floor: float) -> bool:
-    if len(growth) >= 3 and max(growth[-3:]) <= 0:
+def _is_flat(growth: Sequence[int], rule: Rule) -> bool:
+    last = growth[-rule.quiet_runs :]
+    if len(last) == rule.quiet_runs and max(last) <= 0:
         return True
-    return len(growth) >= QUIET_RUNS and sum(growth[-QUIET_RUNS:]) < floor * QUIET_RUNS
+    last = growth[-QUIET_RUNS:]
+    return len(last) == QUIET_RUNS and sum(last) < rule.floor * QUIET_RUNS
 
 
 def _is_large_and_even(growth: Sequence[int], large: float) -> bool:
@@ -74,8 +95,13 @@ def _is_large_and_even(growth: Sequence[int], large: float) -> bool:
     return len(growth) >= enough and max(last) <= 1.5 * min(last)
 
 
-def _goes_on(growth: Sequence[int], floor: float) -> bool:
+def _goes_on(growth: Sequence[int], rule: Rule) -> bool:
     tail = growth[warm_up(len(growth)) :]
+    needs_more = sum(tail) < rule.tiny * len(tail) or (
+        sum(tail) < rule.small * len(tail) and not _is_even(tail)
+    )
+    if needs_more and len(growth) < VERY_LONG_RUNS:
+        return False
     third = len(tail) // 3
     means = [
         sum(part) / third
@@ -86,7 +112,14 @@ def _goes_on(growth: Sequence[int], floor: float) -> bool:
         )
     ]
     fades = means[2] < 0.5 * means[0]
-    return min(means) >= floor and not fades and _stands_out(tail)
+    return min(means) >= rule.floor and not fades and _stands_out(tail)
+
+
+def _is_even(tail: Sequence[int]) -> bool:
+    """Whether nearly every run grew by about the same amount."""
+    middle = statistics.median(tail)
+    near = sum(1 for change in tail if abs(change - middle) <= middle / 8)
+    return middle > 0 and near >= 0.7 * len(tail)
 
 
 def _stands_out(tail: Sequence[int]) -> bool:

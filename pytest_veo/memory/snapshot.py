@@ -39,7 +39,7 @@ class Rung(enum.IntEnum):
     """The whole device. Other tenants move it: context, never evidence."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Counter:
     """One named figure of one device, such as `torch.allocated` on `GPU-1a2b`."""
 
@@ -70,7 +70,7 @@ class Counter:
         return self.key if self.device == HOST else f"{self.key} {self.device}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Reading:
     """A counter's value at one instant, in the counter's unit."""
 
@@ -78,7 +78,7 @@ class Reading:
     value: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Trouble:
     """A figure that could not be read, and why."""
 
@@ -97,7 +97,7 @@ class Trouble:
         return f"{subject}{place}: {kind}, {self.reason}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """Every reading taken at one instant."""
 

@@ -51,7 +51,7 @@ CATALOGUE: Mapping[str, Factory] = MappingProxyType(
 """Name to factory, in the order in which probes are read and reported."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class OpenedProbes:
     """Probes ready to be read, and what kept the others away."""
 

@@ -6,8 +6,13 @@ collector's list, so at `read` only.
 
 from __future__ import annotations
 
+import sys
+
 from pytest_veo.probes.counted_types import CountedTypesProbe
 from pytest_veo.probes.cuda_driver import DriverWatch
+
+
+_LIBRARIES = ("torch", "cupy", "numba", "cuda.core")
 
 
 class CudaObjectsProbe(CountedTypesProbe):
@@ -37,5 +42,8 @@ class CudaObjectsProbe(CountedTypesProbe):
         self._watch = DriverWatch()
 
     def is_active(self) -> bool:
-        """Whether this process holds a CUDA context."""
-        return self._watch.has_any_context()
+        """Whether this process holds a CUDA context and a library to make objects."""
+        loaded = sys.modules
+        return any(name in loaded for name in _LIBRARIES) and (
+            self._watch.has_any_context()
+        )

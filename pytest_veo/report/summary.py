@@ -21,7 +21,7 @@ _SHOWN = 10
 """Rows of each kind; the archive has them all."""
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass
 class Totals:
     """What the session did, summed over workers."""
 
