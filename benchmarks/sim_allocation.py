@@ -98,7 +98,7 @@ def measure(name: str) -> None:
     from tests.simgpu.driver import Sim
 
     environment = environments.find(name)
-    libraries = build.build(environments.client(environment))
+    libraries = build.build(environments.client(environment, name.removesuffix("13")))
     with tempfile.TemporaryDirectory() as folder:
         sim = Sim.create(pathlib.Path(folder) / "state", libraries)
         print(

@@ -110,7 +110,7 @@ def measure(name: str) -> None:
 
     environment = environments.find(name)
     framework = name.removesuffix("13")
-    libraries = build.build(environments.client(environment))
+    libraries = build.build(environments.client(environment, name.removesuffix("13")))
     with tempfile.TemporaryDirectory() as folder:
         sim = Sim.create(pathlib.Path(folder) / "state", libraries, devices=2)
         env = contract.child_environment(sim)

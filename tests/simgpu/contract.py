@@ -122,18 +122,23 @@ def child_environment(sim: Sim) -> dict[str, str]:
     return env
 
 
-def disagreements(moment: Moment, expected: Mapping[str, int | None]) -> list[str]:
-    """Where the probes differ from what they should read, glanced at or read.
+def disagreements(
+    moment: Moment,
+    expected: Mapping[str, int | None],
+    ways: tuple[str, ...] = ("glanced", "read"),
+) -> list[str]:
+    """Where the probes differ from what they should read.
 
     Args:
         moment: a step.
         expected: `probe.counter device` to value; None: must not be read.
+        ways: a slow counter is read only.
     """
     if moment.probes is None:
         return []
     found = []
     for key, value in expected.items():
-        for how in ("glanced", "read"):
+        for how in ways:
             seen = moment.probes[how].get(key)
             if seen != value:
                 found.append(f"{moment.step}: {key} {how} {seen}, should be {value}")

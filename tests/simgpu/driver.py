@@ -233,6 +233,8 @@ class Sim:
         env["PYTHONPATH"] = os.pathsep.join(path for path in doors if path)
         env["VEOSIM_STATE"] = str(self.path)
         env["VEOSIM_BUILD"] = str(self.libraries)
+        env["JAX_PLATFORMS"] = "cuda"
+        env["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
         env["CUPY_CACHE_IN_MEMORY"] = "1"  # no simulated kernel in the user's cache
         env["CUDA_PATH"] = str(self.libraries / "toolkit")
         return env

@@ -57,18 +57,25 @@ def find(name: str) -> Environment:
     return found
 
 
-def client(env: Environment) -> Client | None:
-    """What the simulator's libraries must satisfy there; None: nothing of their own."""
-    if env.name == "torch":
-        return _torch(env)
-    return None
-
-
-def _torch(env: Environment) -> Client:
+def client(env: Environment, framework: str) -> Client | None:
+    """What a framework needs of the simulator's libraries; None: nothing special."""
+    places, succeed = _LINKED.get(framework, ((), ()))
+    if not places:
+        return None
     return Client(
-        name="torch",
-        version=env.version("torch"),
-        folder=env.packages / "torch" / "lib",
-        # Products "run": workspaces, caches and graphs come into being.
-        succeed=("libcublas.so.13", "libcublasLt.so.13"),
+        name=framework,
+        version=env.version(_DISTRIBUTION.get(framework, framework)),
+        folders=tuple(env.packages / place for place in places),
+        succeed=succeed,
     )
+
+
+_BLAS = tuple(f"lib{name}.so.{n}" for name in ("cublas", "cublasLt") for n in (12, 13))
+# Where the shared objects lie, and which vendor libraries report success: products
+# and convolutions "run", so that workspaces, caches and graphs come into being.
+_LINKED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "torch": (("torch/lib",), _BLAS),
+    "onnxruntime": (("onnxruntime/capi",), (*_BLAS, "libcudnn.so.9")),
+    "jax": (("jax_cuda13_plugin", "jax_plugins/xla_cuda13"), ()),
+}
+_DISTRIBUTION = {"onnxruntime": "onnxruntime-gpu", "jax": "jax-cuda13-plugin"}

@@ -1,7 +1,8 @@
 """Fixtures of the simulated GPU; load with `pytest_plugins` or import them.
 
 Missing gcc or a missing environment skips with its reason. Where VEO_REQUIRE_SIM=1
-is set, as CI does, it fails: a suite that was not run must not look green.
+is set, as CI does, it fails: a suite that was not run must not look green. The
+environment `extras` is required by VEO_REQUIRE_SIM=all alone.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from tests.simgpu.environments import Environment
 from tests.simgpu.scenarios.sessions import Nursery
 
 
-def cannot_run(reason: str) -> NoReturn:
-    """Skip for a person, fail for CI."""
-    if os.environ.get("VEO_REQUIRE_SIM") == "1":
-        pytest.fail(f"VEO_REQUIRE_SIM=1, but {reason}", pytrace=False)
+def cannot_run(reason: str, name: str = "core") -> NoReturn:
+    """Skip for a person, fail where this environment is required."""
+    required = os.environ.get("VEO_REQUIRE_SIM", "")
+    if required == "all" or (required == "1" and name != "extras"):
+        pytest.fail(f"VEO_REQUIRE_SIM={required}, but {reason}", pytrace=False)
     pytest.skip(reason)
 
 
@@ -32,16 +34,16 @@ def environment(name: str) -> Environment:
     """An environment that `ci/env` made, on a machine that can build the simulator."""
     reason = build.unavailable()
     if reason:
-        cannot_run(reason)
+        cannot_run(reason, name)
     try:
         return environments.find(name)
     except environments.EnvironmentMissing as missing:
-        cannot_run(str(missing))
+        cannot_run(str(missing), name)
 
 
-def libraries(environment: Environment) -> Build:
-    """The simulator, built for what an environment has."""
-    return build.build(environments.client(environment))
+def libraries(environment: Environment, framework: str) -> Build:
+    """The simulator, built for a framework as an environment has it."""
+    return build.build(environments.client(environment, framework))
 
 
 @pytest.fixture(scope="session")
@@ -66,15 +68,17 @@ class Nurseries:
 
     def __init__(self, folders: pytest.TempPathFactory) -> None:
         self._folders = folders
-        self._made: dict[str, Nursery] = {}
+        self._made: dict[tuple[str, str], Nursery] = {}
 
     def __call__(self, name: str, framework: str) -> Nursery:
         """The child of the environment `name`, with `framework` imported."""
-        if name not in self._made:
+        if (name, framework) not in self._made:
             where = environment(name)
-            folder = self._folders.mktemp(name)
-            self._made[name] = Nursery(where, framework, libraries(where), folder)
-        return self._made[name]
+            folder = self._folders.mktemp(f"{name}-{framework}")
+            self._made[name, framework] = Nursery(
+                where, framework, libraries(where, framework), folder
+            )
+        return self._made[name, framework]
 
     def close(self) -> None:
         """Let all of them go."""

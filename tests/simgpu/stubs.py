@@ -36,7 +36,7 @@ class Client:
 
     name: str
     version: str
-    folder: pathlib.Path
+    folders: tuple[pathlib.Path, ...]
     """Where its shared objects lie."""
     succeed: tuple[str, ...] = ()
     """Vendor libraries whose stubs report success instead of failing."""
@@ -83,11 +83,9 @@ class Imports:
 def imports_of(client: Client) -> Imports:
     """Read the import tables of every shared object of a client."""
     found = Imports()
-    for path in sorted(client.folder.glob("*.so*")):
-        if not path.is_file():
-            continue
+    for path in _shared_objects(client):
         for soname in _needed(path):
-            if VENDOR.match(soname) and not (client.folder / soname).exists():
+            if VENDOR.match(soname) and not path.with_name(soname).exists():
                 found.need(soname)
         files = _version_files(path)
         for function, node in _undefined(path):
@@ -95,6 +93,11 @@ def imports_of(client: Client) -> Imports:
             if VENDOR.match(soname):
                 found.want(soname, function, node)
     return found
+
+
+def _shared_objects(client: Client) -> list[pathlib.Path]:
+    found = (path for folder in client.folders for path in folder.glob("*.so*"))
+    return sorted(path for path in found if path.is_file())
 
 
 def _needed(path: pathlib.Path) -> list[str]:

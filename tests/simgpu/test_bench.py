@@ -446,7 +446,7 @@ def client(tmp_path: pathlib.Path) -> stubs.Client:
     )
     shutil.rmtree(vendor)
     return stubs.Client(
-        name="client", version="1", folder=folder, succeed=("libcublas.so.13",)
+        name="client", version="1", folders=(folder,), succeed=("libcublas.so.13",)
     )
 
 
@@ -460,7 +460,7 @@ def test_what_a_client_wants_and_we_have_not_is_a_listed_gap(
     sim = Sim.create(tmp_path / "state", built)
     child = run(
         sim,
-        f"import ctypes; print(ctypes.CDLL({str(client.folder / 'libclient.so')!r})"
+        f"import ctypes; print(ctypes.CDLL({str(client.folders[0] / 'libclient.so')!r})"
         f".client())",
     )
     # the gap says "not supported" (801), cuBLAS succeeds, cuDNN fails cleanly
@@ -469,29 +469,37 @@ def test_what_a_client_wants_and_we_have_not_is_a_listed_gap(
 
 
 def test_another_version_of_the_client_is_another_build(client: stubs.Client) -> None:
-    newer = stubs.Client(name="client", version="2", folder=client.folder)
+    newer = stubs.Client(name="client", version="2", folders=client.folders)
     assert build._key(client) != build._key(newer)
 
 
 # ---- what a person and what CI sees ----
 
 
-@pytest.mark.parametrize("required", ["", "1"])
-def test_what_is_missing_skips_for_a_person_and_fails_for_ci(
-    monkeypatch: pytest.MonkeyPatch, required: str
+@pytest.mark.parametrize(
+    ("required", "name", "fails"),
+    [
+        ("", "torch", False),
+        ("1", "torch", True),
+        ("1", "extras", False),
+        ("all", "torch", True),
+        ("all", "extras", True),
+    ],
+)
+def test_what_is_missing_skips_for_a_person_and_fails_where_it_is_required(
+    monkeypatch: pytest.MonkeyPatch, required: str, name: str, fails: bool
 ) -> None:
     monkeypatch.setenv("VEO_REQUIRE_SIM", required)
     monkeypatch.setenv("VEO_ENVS", "/nowhere")
     monkeypatch.setattr(build, "unavailable", lambda: "")
-    reason = "the environment 'torch' is not at /nowhere/torch: run ci/env torch"
-    if required:
-        with pytest.raises(pytest.fail.Exception) as failed:
-            fixtures.environment("torch")
-        assert str(failed.value) == f"VEO_REQUIRE_SIM=1, but {reason}"
-    else:
-        with pytest.raises(pytest.skip.Exception) as skipped:
-            fixtures.environment("torch")
-        assert str(skipped.value) == reason
+    reason = f"the environment {name!r} is not at /nowhere/{name}: run ci/env {name}"
+    outcome: type[BaseException] = (
+        pytest.fail.Exception if fails else pytest.skip.Exception
+    )
+    with pytest.raises(outcome) as caught:
+        fixtures.environment(name)
+    prefix = f"VEO_REQUIRE_SIM={required}, but " if fails else ""
+    assert str(caught.value) == prefix + reason
 
 
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

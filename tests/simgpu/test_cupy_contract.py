@@ -54,7 +54,7 @@ def play(
             "cupy_life.py",
             "pools",
             environment,
-            fixtures.libraries(environment),
+            fixtures.libraries(environment, "cupy"),
             folder,
         )
     )

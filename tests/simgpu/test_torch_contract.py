@@ -50,7 +50,7 @@ SETTINGS = {
 def play(tmp_path_factory: pytest.TempPathFactory) -> Lives:
     """Every life of torch's, lived once."""
     environment = fixtures.environment("torch")
-    libraries = fixtures.libraries(environment)
+    libraries = fixtures.libraries(environment, "torch")
     folder = tmp_path_factory.mktemp("torch")
     lives = Lives()
     for group, settings in SETTINGS.items():

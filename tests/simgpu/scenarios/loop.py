@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -55,9 +56,54 @@ def _pinned(sim: Sim) -> int:
     return sum(row.pinned_bytes for row in rows if row)
 
 
+def _numba(device: int) -> dict[str, int]:
+    known = sys.modules["numba.cuda.cudadrv.driver"].driver.devices.get(device)
+    context = known.primary_context if known else None
+    if context is None:
+        return {}
+    held = context.memory_manager.allocations.values()
+    return {
+        "numba.allocated": sum(int(one.size) for one in held),
+        "numba.allocations": len(held),
+    }
+
+
+def _jax(device: int) -> dict[str, int]:
+    backend = sys.modules["jax._src.xla_bridge"]._backends.get("cuda")
+    if backend is None:
+        return {}
+    stats = backend.local_devices()[device].memory_stats()
+    return {"jax.allocated": stats["bytes_in_use"], "jax.held": stats["pool_bytes"]}
+
+
+def _rmm(device: int) -> dict[str, int]:
+    resource = sys.modules["rmm"].mr.get_per_device_resource(device)
+    if not hasattr(resource, "allocation_counts"):
+        return {}
+    return {"rmm.allocated": resource.allocation_counts.current_bytes}
+
+
+def _onnxruntime() -> dict[str, int]:
+    """Objects alive, by type: the arenas tell Python nothing."""
+    module = sys.modules["onnxruntime"]
+    kinds = {
+        "sessions": module.InferenceSession,
+        "values": module.OrtValue,
+        "bindings": module.IOBinding,
+    }
+    objects = gc.get_objects()
+    return {
+        f"onnxruntime.{name} host": sum(type(one) is kind for one in objects)
+        for name, kind in kinds.items()
+    }
+
+
 FRAMEWORKS: dict[str, Callable[[int], dict[str, int]]] = {
     "torch": _torch,
     "cupy": _cupy,
+    "numba.cuda": _numba,
+    "jax": _jax,
+    "rmm": _rmm,
 }
 
 
@@ -78,15 +124,37 @@ def figures(sim: Sim) -> dict[str, int]:
     for framework in ("torch", "cupy"):
         if framework in sys.modules:
             found[f"{framework}.pinned host"] = _pinned(sim)
+    if "onnxruntime" in sys.modules:
+        found |= _onnxruntime()
     return found
 
 
 def _bring_to_rest() -> None:
-    """Blocks that other streams used come back when the allocator looks for them."""
+    """Wait for frees that come late: the figures are of what stays."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.synchronize()
+        # blocks that other streams used come back when the allocator looks for them
         torch.empty(1, device="cuda")
+    numba = sys.modules.get("numba.cuda.cudadrv.driver")
+    for device in numba.driver.devices.values() if numba is not None else ():
+        if device.primary_context is not None:
+            device.primary_context.memory_manager.deallocations.clear()
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    if bridge is not None and "cuda" in bridge._backends:
+        _wait_for_jax(bridge._backends["cuda"])
+
+
+def _wait_for_jax(backend: Any) -> None:
+    """JAX gives a block back a little after its array."""
+    deadline = time.monotonic() + 10
+    for device in backend.local_devices():
+        while time.monotonic() < deadline:
+            live = [one for one in backend.live_arrays() if one.devices() == {device}]
+            rounded = sum(-(-one.nbytes // 256) * 256 for one in live)
+            if device.memory_stats()["bytes_in_use"] <= rounded:
+                break
+            time.sleep(0.002)
 
 
 class Sibling:

@@ -34,7 +34,29 @@ WARM = {
             cupy.empty(64 << 20, dtype=cupy.uint8)
     cupy.cuda.alloc_pinned_memory(4 << 20)
 """,
+    "numba.cuda": """
+    numba.cuda.current_context()
+""",
+    "jax": """
+    jax.devices()
+    jax.device_put(0.0)
+""",
+    "onnxruntime": """
+    import numpy
+    from tests.simgpu.scenarios.onnx_model import MODEL
+
+    session = onnxruntime.InferenceSession(MODEL, providers=["CUDAExecutionProvider"])
+    session.run(None, {"x": numpy.ones(10, dtype=numpy.float32)})
+""",
+    "rmm": """
+    from tests.simgpu.scenarios.rmm_resource import RESOURCE
+
+    rmm.DeviceBuffer(size=1, mr=RESOURCE)
+""",
 }
+MODULES = {"numba": "numba.cuda"}
+"""What is imported for a framework, where it is not the framework's own name."""
+
 CONFTEST = """\
 import pytest
 import {framework}
@@ -81,7 +103,7 @@ class Nursery:
         self._sim = Sim.create(folder / "veosim.state", libraries, devices=2)
         script = pathlib.Path(__file__).with_name("nursery.py")
         self._child = subprocess.Popen(
-            [str(environment.python), str(script), framework],
+            [str(environment.python), str(script), MODULES.get(framework, framework)],
             env=contract.child_environment(self._sim),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -140,7 +162,8 @@ def _furnish(scenario: Scenario, twin: str, folder: pathlib.Path) -> str:
     name = f"test_{scenario.name}.py"
     (folder / name).write_text(scenario.file(twin).read_text())
     (folder / "pytest.ini").write_text("[pytest]\n")
-    warm = CONFTEST.format(framework=scenario.framework, use=WARM[scenario.framework])
+    module = MODULES.get(scenario.framework, scenario.framework)
+    warm = CONFTEST.format(framework=module, use=WARM[module])
     (folder / "conftest.py").write_text(warm)
     return name
 

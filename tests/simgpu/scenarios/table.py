@@ -46,17 +46,20 @@ class Scenario:
     why: str = ""
     """What is special, where the name does not say."""
 
+    library: str = ""
+    """The framework, where the environment is not named for it."""
+
     @property
     def framework(self) -> str:
-        """The module that its files import."""
-        return self.environment.removesuffix("13")
+        """Whose files it is."""
+        return self.library or self.environment.removesuffix("13")
 
     def file(self, twin: str) -> pathlib.Path:
         """Its file: `leaky` or `clean`."""
         return FOLDER / f"of_{self.framework}" / f"{self.name}_{twin}.py"
 
     def __str__(self) -> str:
-        return f"{self.environment}-{self.name}"
+        return f"{self.library or self.environment}-{self.name}"
 
 
 def _torch(name: str, counter: str = "torch.allocated", **said: object) -> Scenario:
@@ -152,4 +155,49 @@ CUPY = (
 )
 CUPY_13 = tuple(dataclasses.replace(one, environment="cupy13") for one in CUPY)
 
-SCENARIOS = TORCH + CUPY + CUPY_13
+
+def _extra(library: str, name: str, counter: str, **said: object) -> Scenario:
+    return Scenario(
+        environment="extras",
+        library=library,
+        name=name,
+        counter=counter,
+        **said,  # type: ignore[arg-type]
+    )
+
+
+EXTRAS = (
+    _extra(
+        "numba",
+        "two_queues",
+        "numba.allocations",
+        per_run=1,
+        why="an array's free waits in the memory manager's queue",
+    ),
+    _extra(
+        "jax",
+        "preallocation",
+        "jax.allocated",
+        why="the driver sees three quarters of the device, whatever happens",
+    ),
+    _extra(
+        "onnxruntime",
+        "session_per_request",
+        "onnxruntime.sessions",
+        device=HOST,
+        per_run=1,
+    ),
+    _extra("onnxruntime", "value_kept", "onnxruntime.values", device=HOST, per_run=1),
+    _extra(
+        "onnxruntime",
+        "arena",
+        "onnxruntime.bindings",
+        device=HOST,
+        per_run=1,
+        twin="retention",
+        why="the arena grows, is shrunk, and leaks nothing",
+    ),
+    _extra("rmm", "buffer_kept", "rmm.allocated"),
+)
+
+SCENARIOS = TORCH + CUPY + CUPY_13 + EXTRAS
