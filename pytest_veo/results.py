@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import secrets
 from collections import Counter as Tally
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,17 +17,16 @@ import pytest
 
 from pytest_veo.archive.record import Record
 from pytest_veo.archive.record import RunHeader
-from pytest_veo.archive.store import RunWriter
 from pytest_veo.errors import ArchiveError
 from pytest_veo.report import summary
 from pytest_veo.report.summary import Totals
-from pytest_veo.telemetry import environment
 from pytest_veo.verdict import Outcome
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_veo.archive.store import RunWriter
     from pytest_veo.settings import Settings
     from pytest_veo.verdict import Verdict
 
@@ -64,6 +62,11 @@ class SessionResults:
     def _open_archive(self) -> RunWriter | None:
         if self.settings.archive is None:
             return None
+        import secrets
+
+        from pytest_veo.archive.store import RunWriter
+        from pytest_veo.telemetry import environment
+
         now = datetime.datetime.now(tz=datetime.UTC)
         extra: dict[str, str] = {}
         for rows in self.config.hook.pytest_veo_environment(config=self.config):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import difflib
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -96,6 +95,8 @@ def _one_of(text: str, place: str, *, allowed: Sequence[str]) -> str:
 
 
 def _hint(text: str, allowed: Iterable[str]) -> str:
+    import difflib  # milliseconds that only a slip is worth
+
     close = difflib.get_close_matches(text, list(allowed), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 

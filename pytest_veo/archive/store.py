@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -100,7 +99,7 @@ def _make_run_folder(archive: Path, header: RunHeader) -> Path:
 def _write_whole(path: Path, header: RunHeader) -> None:
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps(header.to_dict(), indent=1) + "\n", encoding="utf-8")
-    os.replace(draft, path)
+    draft.replace(path)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ import collections
 import dataclasses
 import functools
 import gc
+import math
 import re
 import types
 
@@ -41,18 +42,22 @@ _ENFORCED: tuple[tuple[str, str, str | int], ...] = (
 _STRUCT_FORMATS = 100
 
 _STRICT = re.compile(
-    r"(max_?(size|len|length|entries|items|workers|threads|cache_?size|cached)"
+    r"(max_?(size|len|length|entries|items|cache_?size|cached)"
     r"|capacity|(cache|pool)_?(size|limit|max_?size)|size_?limit|maxcache2?)$"
 )
 """Names that say themselves that they limit a number of entries."""
-_LOOSE = re.compile(r"(limit|max|max_?num|maximum|size|bound)$")
+_LOOSE = re.compile(r"(limit|max|max_?num|maximum|bound)$")
 """Names that say so only in an owner which calls itself a cache or a pool."""
+_WORKERS = re.compile(r"max_?(workers|threads|processes)$")
+"""Names that limit only what works: a pool's threads, not its jobs."""
+_WORKING = re.compile(r"thread|worker|process", re.I)
 _CONSTANT = re.compile(
     r"^(?!.*(ttl|age|time|sec|byte|_[kmg]i?b)).*(max|limit|size|capac)"
 )
 """Names of constants that limit the container they share a word with."""
 _OWNER = re.compile(r"cache|lru|pool|ring|recent|history|memo|bounded|buffer", re.I)
 _WORD = 4
+_CURSORS = 300
 _SLACK = 1  # many caches clear themselves when they are one over
 
 
@@ -97,16 +102,42 @@ def of_owner(held: object, chain: list[object]) -> Bound | None:
         return _limit(_closure_of(above), "closure", entries)
     if objects.is_module(above):
         return _of_struct(above, entries)
-    owner = above
-    if type(above) is dict and len(chain) > 1:
-        owner = chain[-2]
-        is_namespace = objects.is_type(owner) or objects.is_module(owner)
-    else:
-        is_namespace = type(above) is dict
-    if is_namespace:
+    if objects.type_name(type(above)) == "sqlite3.Connection" and entries <= _CURSORS:
+        return Bound(_CURSORS, "cursors of sqlite3, looked through every 200")
+    if type(above) is dict and _is_namespace(chain):
         return _limit_of_namespace(held, above, entries)
-    name = f"{_name_in(above, held)} {objects.type_name(type(owner))}"
-    return _limit(_values_of(owner), name, entries)
+    return _limit_of_instances(held, chain, entries)
+
+
+def _is_namespace(chain: list[object]) -> bool:
+    """Whether the dict at the end of the chain belongs to a module or class."""
+    if len(chain) < 2:
+        return True
+    return objects.is_type(chain[-2]) or objects.is_module(chain[-2])
+
+
+def _limit_of_instances(
+    held: object, chain: list[object], entries: int
+) -> Bound | None:
+    """The limit beside the container, or in a cache that has it further inside."""
+    child, is_direct = held, True
+    for position in range(len(chain) - 1, -1, -1):
+        above = chain[position]
+        if objects.is_plain_container(above):
+            is_own = position > 0 and objects.is_namespace_of(
+                above, chain[position - 1]
+            )
+            child = child if is_own else above
+            is_direct = is_direct and is_own
+            continue
+        kind = objects.type_name(type(above))
+        if is_direct or _OWNER.search(kind):
+            name = f"{_name_in(above, child)} {kind}" if is_direct else kind
+            found = _limit(_values_of(above), name, entries)
+            if found is not None:
+                return found
+        child, is_direct = above, False
+    return None
 
 
 def _of_struct(owner: object, entries: int) -> Bound | None:
@@ -175,22 +206,33 @@ def _free_variables(function: types.FunctionType) -> list[tuple[str, object]]:
 
 def _limit(pairs: list[tuple[str, object]], owner: str, entries: int) -> Bound | None:
     """The tightest of the values whose names say that they limit this container."""
-    calls_itself_bounded = _OWNER.search(owner) is not None
+    patterns = [_STRICT]
+    if _OWNER.search(owner):
+        patterns.append(_LOOSE)
+    if _WORKING.search(owner):
+        patterns.append(_WORKERS)
     named = [
         (name, value)
         for name, value in pairs
-        if _STRICT.search(_bare(name).lower())
-        or (calls_itself_bounded and _LOOSE.search(_bare(name).lower()))
+        if any(pattern.match(_bare(name).lower()) for pattern in patterns)
     ]
-    return _tightest(named, entries)
+    beyond = next((v for n, v in pairs if n == "threshold" and type(v) is float), 0.0)
+    return _tightest(named, entries, beyond)
 
 
-def _tightest(named: list[tuple[str, object]], entries: int) -> Bound | None:
-    """The smallest number that the container has kept to so far."""
+def _tightest(
+    named: list[tuple[str, object]], entries: int, beyond: float = 0.0
+) -> Bound | None:
+    """The smallest number that the container has kept to so far.
+
+    `beyond` is the part by which a cache lets itself grow over its limit before it
+    cleans up.
+    """
     found = [
-        Bound(value, f"{_bare(name)}={value}")
+        Bound(ceiling, f"{_bare(name)}={value}")
         for name, value in named
-        if type(value) is int and value >= max(1, entries - _SLACK)
+        if type(value) is int
+        and (ceiling := math.floor(value * (1 + beyond))) >= max(1, entries - _SLACK)
     ]
     return min(found, key=lambda each: each.ceiling_entries, default=None)
 

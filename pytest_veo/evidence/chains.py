@@ -49,6 +49,8 @@ def describe(ascent: Ascent) -> Chain:
     """The words for an ascent; nothing of it is kept."""
     nodes = ascent.nodes
     name = ascent.landing.name
+    if ascent.landing.root is Root.NATIVE and len(nodes) > 1:
+        name = f"a {objects.type_name(type(nodes[0]))}"
     if objects.is_type(nodes[0]) and len(nodes) > 1:
         name = objects.type_name(nodes[0])  # type: ignore[arg-type]
     steps = []

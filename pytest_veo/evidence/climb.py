@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import sys
 import time
 import types
 from collections.abc import Iterable
@@ -18,11 +19,13 @@ from collections.abc import Sequence
 from pytest_veo.evidence import objects
 from pytest_veo.evidence import roots
 from pytest_veo.evidence import untracked
+from pytest_veo.evidence.objects import OWN_REFERENCES
 from pytest_veo.evidence.roots import Landing
 from pytest_veo.evidence.roots import Root
 
 
 _BATCH = 32
+_INSTANCES = 16
 _WIDEST = 20_000
 _TOP = -1
 
@@ -36,6 +39,8 @@ class Ascent:
 
     landing: Landing
     nodes: list[object]
+    extra: int = 0
+    """References to the first node that no Python object accounts for."""
 
 
 class Climber:
@@ -58,6 +63,7 @@ class Climber:
         self._nodes: list[object] = []
         self._places: dict[int, int] = {}
         self._below: list[list[int]] = []
+        self._instances: dict[int, int] = {}
         self._up: dict[int, int] = {}
         self._landings: dict[int, Landing] = {}
         self._spare_up: dict[int, int] = {}
@@ -65,8 +71,12 @@ class Climber:
         self._modules = roots.module_namespaces()
         self._bookkeeping = roots.bookkeeping()
         self._frames = roots.running_frames()
-        self._hidden = {id(each) for each in hidden}
-        self._hidden |= {id(self), id(vars(self)), id(self._nodes), id(targets)}
+        callers = {id(each): each for each in (targets, *hidden)}
+        self._callers: list[object] = list(callers.values())
+        del callers
+        self._hidden = {id(each) for each in self._callers}
+        self._hidden |= {id(self), id(vars(self)), id(self._nodes)}
+        self._hidden.add(id(self._callers))
         self._targets = [self._place(target)[0] for target in targets]
         self._starts = set(self._targets)
 
@@ -103,7 +113,11 @@ class Climber:
         """The unknown objects that refer to these nodes."""
         nodes = [self._nodes[i] for i in positions]
         wanted = {id(node): i for node, i in zip(nodes, positions, strict=True)}
-        classes = {id(node) for node in nodes if objects.is_type(node)}
+        classes = {
+            id(node): i
+            for node, i in zip(nodes, positions, strict=True)
+            if objects.is_type(node)
+        }
         new: list[int] = []
         mark = object()  # by which the tuple of arguments is known, a referrer too
         for referrer in gc.get_referrers(*nodes, mark):
@@ -128,9 +142,14 @@ class Climber:
             self._settle(position, self._up)
         return [position] if is_new else []
 
-    def _is_noise(self, referrer: object, classes: set[int]) -> bool:
-        if id(referrer) in self._hidden or id(type(referrer)) in classes:
-            return True  # an instance always refers to its class
+    def _is_noise(self, referrer: object, classes: dict[int, int]) -> bool:
+        if id(referrer) in self._hidden:
+            return True
+        cls = classes.get(id(type(referrer)))
+        if cls is not None:
+            self._instances[cls] = self._instances.get(cls, 0) + 1
+            if self._instances[cls] > _INSTANCES:
+                return True  # a class is held by all its instances: a few will do
         if type(referrer) is types.FrameType:
             return roots.owner_of_frame(referrer) == "veo"
         return False
@@ -206,7 +225,42 @@ class Climber:
         if self._is_over():
             text = f"not found within {self._seconds:g} s"
             return Ascent(Landing(Root.UNKNOWN, text), [self._nodes[target]])
+        return self._native(target)
+
+    def _native(self, target: int) -> Ascent:
+        """The chain from the object that C code must be holding, if one stands out."""
+        above: dict[int, list[int]] = {}
+        for parent, children in enumerate(self._below):
+            for child in children:
+                above.setdefault(child, []).append(parent)
+        extra = self._unaccounted(above)
+        up = {target: _TOP}
+        waiting = [target]
+        while waiting:
+            position = waiting.pop(0)
+            if extra[position] > 0:
+                chain = [position]
+                while up[chain[-1]] != _TOP:
+                    chain.append(up[chain[-1]])
+                nodes = [self._nodes[i] for i in chain]
+                return Ascent(Landing(Root.NATIVE, ""), nodes, extra[position])
+            for parent in above.get(position, ()):
+                if parent not in up:
+                    up[parent] = position
+                    waiting.append(parent)
         return Ascent(Landing(Root.NATIVE, ""), [self._nodes[target]])
+
+    def _unaccounted(self, above: dict[int, list[int]]) -> list[int]:
+        """References to each node beyond those of Python objects and of ours."""
+        extra = [n - OWN_REFERENCES for n in map(sys.getrefcount, self._nodes)]
+        for each in self._callers:
+            for held in gc.get_referents(each):
+                position = self._places.get(id(held))
+                if position is not None:
+                    extra[position] -= 1
+        for i, instances in self._instances.items():
+            extra[i] -= max(0, instances - _INSTANCES)
+        return [n - len(above.get(i, ())) for i, n in enumerate(extra)]
 
     def _chain(
         self, target: int, up: dict[int, int], landings: dict[int, Landing]

@@ -11,7 +11,10 @@ import gc
 import itertools
 import queue
 import sys
+import threading
+import weakref
 from collections.abc import Iterator
+from typing import Any
 
 from pytest_veo.evidence import objects
 from pytest_veo.evidence.bounds import LRU
@@ -20,6 +23,10 @@ from pytest_veo.evidence.retained import Weight
 
 _QUEUE_IS_RING = sys.version_info >= (3, 13)  # its items are in C, not in a list
 _LINK = Weight(1, 72, 0)
+# A running thread holds itself, so counting references cannot weigh it. Measured:
+# 24 to 29 blocks with CPython 3.11 to 3.13.
+_THREAD = Weight(28, 4000, 2500)
+_MOST_WEAK = 100
 
 
 def is_wrapper(held: object) -> bool:
@@ -47,9 +54,27 @@ def has_links(held: object) -> bool:
     return type(held) is LRU and LRU.__dict__["cache_info"](held)[2] is not None
 
 
-def frame_of_entry(held: object) -> Weight:
-    """What the container itself spends on an entry, beside its table."""
-    return _LINK if has_links(held) else Weight()
+def beside(held: object) -> Weight:
+    """What an entry costs that counting references does not find."""
+    found = next(newest(held, 1), ())
+    is_thread = found and objects.is_subtype(type(found[-1]), threading.Thread)
+    weight = _LINK if has_links(held) else Weight()
+    return weight + _THREAD if is_thread else weight
+
+
+def is_register(held: object) -> bool:
+    """Whether it lists, by weak references, objects that live anyway.
+
+    Weak references to the dead are no register: nobody cleans up.
+    """
+    found: list[Any] = [pair[-1] for pair in newest(held, _MOST_WEAK)]
+    kinds = [type(each) for each in found]
+    if not found or not all(
+        objects.is_subtype(k, weakref.ReferenceType) for k in kinds
+    ):
+        return False
+    alive = sum(weakref.ReferenceType.__call__(each) is not None for each in found)
+    return alive * 2 > len(found)
 
 
 def _cached(held: object) -> Iterator[tuple[object, ...]]:

@@ -33,6 +33,9 @@ PLAIN_KEYS = tuple(map(id, (str, int, bool, float, bytes, type(None))))
 """Types whose own `repr` is the interpreter's and short enough to show."""
 _KEY_WIDTH = 32
 
+OWN_REFERENCES = next(iter(map(sys.getrefcount, [object()])))
+"""What `map(sys.getrefcount, ...)` says of an object that only that list holds."""
+
 
 def mro(kind: type) -> tuple[type, ...]:
     """The method resolution order, without asking the metaclass."""
@@ -58,6 +61,12 @@ def is_dict(obj: object) -> bool:
 def is_exception(obj: object) -> bool:
     """Whether `obj` is an exception."""
     return bool(_FLAGS(type(obj)) & _IS_BASE_EXCEPTION)
+
+
+def is_plain_container(obj: object) -> bool:
+    """Whether it is a dict, list or tuple itself, not of a subclass."""
+    kind = type(obj)
+    return kind is dict or kind is list or kind is tuple
 
 
 def is_made_in_python(kind: type) -> bool:
@@ -112,6 +121,13 @@ def instance_dict(obj: object) -> dict[str, Any] | None:
             found = slot.__get__(obj)
             return found if type(found) is dict else None
     return None
+
+
+def is_namespace_of(held: object, owner: object) -> bool:
+    """Whether `held` is the dictionary of the instance `owner`."""
+    if type(held) is not dict or is_dict(owner):
+        return False
+    return instance_dict(owner) is held
 
 
 def slot_values(obj: object) -> Iterable[tuple[str, object]]:

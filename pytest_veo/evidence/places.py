@@ -21,7 +21,6 @@ import queue
 import weakref
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from typing import Any
 
 from pytest_veo.evidence import bounds
@@ -40,7 +39,8 @@ from pytest_veo.evidence.roots import Root
 
 _OFTEN = 0.5  # of the runs: growth that is rarer does not belong to the test
 _MOST = 40
-_SAMPLE = 16
+_SAMPLE = 200
+_SAMPLE_RUNS = 4
 
 _SIZED: tuple[tuple[type, str, Any], ...] = (
     (collections.OrderedDict, "OrderedDict", dict.__len__),
@@ -55,6 +55,7 @@ _SIZED: tuple[tuple[type, str, Any], ...] = (
     (io.BytesIO, "BytesIO", io.BytesIO.__sizeof__),
 )
 _BUFFERS = ("bytearray", "array", "BytesIO")
+_INSIDE_C = "(inside C code; no Python object refers to it)"
 _EXACT: tuple[type, ...] = (dict, list, set)
 _LENGTHS: dict[str, Any] = {
     **{name: length for _, name, length in _SIZED},
@@ -139,17 +140,22 @@ class Places:
         """Look at every container of the heap."""
         return cls({name: _column(name, held) for name, held in _containers()})
 
-    def grown(self, runs: int, seconds: float = 2.0) -> tuple[GrownPlace, ...]:
+    def grown(
+        self, runs: int, seconds: float = 2.0, ours: Iterable[object] = ()
+    ) -> tuple[GrownPlace, ...]:
         """The containers that have grown since, most entries first.
 
         Args:
             runs: how often the test has run since `take`.
             seconds: how long to look for the names of the places.
+            ours: containers of the caller, whose growth is not the test's.
         """
+        not_theirs = set(map(id, ours))
         found: list[_Candidate] = []
         for name, held in _containers():
             if name in self._columns:
                 found += _compare(self._columns[name], name, held, runs)
+        found = [each for each in found if id(each.held) not in not_theirs]
         found.sort(key=lambda each: -each.per_run)
         found = found[:_MOST]
         containers = [each.held for each in found]
@@ -173,6 +179,7 @@ class _Candidate:
     entries: int
     per_run: float
     is_certain: bool
+    was_empty: bool
 
 
 def _containers() -> Iterator[tuple[str, list[Any]]]:
@@ -239,7 +246,7 @@ def _compare(
             continue
         same = not firsts or not lengths[i] or _firsts(name, [obj])[0] == firsts[i]
         per_run = (length - lengths[i]) / runs
-        found.append(_Candidate(obj, name, length, per_run, same))
+        found.append(_Candidate(obj, name, length, per_run, same, not lengths[i]))
     return found
 
 
@@ -256,7 +263,14 @@ class _Named:
         """Who is weighed first: an entry in two places counts for the first one."""
         if self.bound is not None:
             return 0
-        return 2 if self.chain.root is Root.BOOKKEEPING else 1
+        return 2 if self.is_bookkeeping else 1
+
+    @property
+    def is_bookkeeping(self) -> bool:
+        """Whether it lists what lives anyway."""
+        if self.chain.root is Root.BOOKKEEPING:
+            return True
+        return entries.is_register(self.candidate.held)
 
 
 def _name(candidate: _Candidate, ascent: Ascent) -> _Named:
@@ -266,37 +280,50 @@ def _name(candidate: _Candidate, ascent: Ascent) -> _Named:
 
 
 def _weigh_all(named: list[_Named]) -> dict[int, Weight]:
-    """What an entry of each place holds, by the identity of the container."""
-    links: collections.Counter[int] = collections.Counter()
-    for each in named:
-        links.update({id(e) for pair in _sample(each.candidate) for e in pair})
-        if entries.has_links(each.candidate.held):
-            links.update(id(pair[0]) for pair in _sample(each.candidate))
+    """What an entry of each place holds, by the identity of the container.
+
+    Caches share what they hold, so all bounded places are weighed together; then the
+    others, which get no part of what a bounded place holds as well.
+    """
     found: dict[int, Weight] = {}
-    counted: set[int] = set()
-    for each in sorted(named, key=lambda each: each.order):
-        found[id(each.candidate.held)] = _weight(each.candidate, links, counted)
+    for order in range(3):
+        group = [each.candidate for each in named if each.order == order]
+        weighed = zip(group, _weigh_group(group), strict=True)
+        found |= {id(each.held): weight for each, weight in weighed}
     return found
 
 
-def _weight(
-    candidate: _Candidate, links: Mapping[int, int], counted: set[int]
-) -> Weight:
+def _weigh_group(group: list[_Candidate]) -> list[Weight]:
+    links: collections.Counter[int] = collections.Counter()
+    counts = []
+    for each in group:
+        sample = [tuple(map(id, entry)) for entry in _sample(each)]
+        links.update(itertools.chain.from_iterable(sample))
+        if entries.has_links(each.held):
+            links.update(entry[0] for entry in sample)
+        counts.append(max(1, len(sample)))
+    lazily = (itertools.chain.from_iterable(_sample(each)) for each in group)
+    totals = retained.held_by(lazily, links)
+    return [
+        total / count + _beside(each)
+        for each, total, count in zip(group, totals, counts, strict=True)
+    ]
+
+
+def _beside(candidate: _Candidate) -> Weight:
+    """The part of an entry that is in the container itself."""
     if candidate.kind in _BUFFERS:
         return Weight(0, 1, 1)
     table = retained.weigh(candidate.held) / max(1, candidate.entries)
-    pairs = _sample(candidate)
-    new = (e for pair in pairs for e in pair if id(e) not in counted)
-    weight = retained.held_by(new, links)
-    count = 0
-    for pair in _sample(candidate):
-        counted.update(map(id, pair))
-        count += 1
-    return weight / max(1, count) + table + entries.frame_of_entry(candidate.held)
+    return table + entries.beside(candidate.held)
 
 
 def _sample(candidate: _Candidate) -> Iterator[tuple[object, ...]]:
-    return entries.newest(candidate.held, max(1, min(_SAMPLE, candidate.entries)))
+    """The entries of the last few runs, the same runs in every place."""
+    if candidate.kind in _BUFFERS:
+        return iter(())
+    count = min(_SAMPLE, math.ceil(candidate.per_run * _SAMPLE_RUNS))
+    return entries.newest(candidate.held, min(count, candidate.entries))
 
 
 def _place_of(named: _Named, weight: Weight) -> GrownPlace:
@@ -314,8 +341,11 @@ def _place_of(named: _Named, weight: Weight) -> GrownPlace:
         held_blocks=weight.blocks,
         held_bytes=weight.total_bytes,
         held_large_bytes=weight.large_bytes,
-        is_bookkeeping=chain.root is Root.BOOKKEEPING,
-        is_certain=candidate.is_certain,
+        is_bookkeeping=named.is_bookkeeping,
+        # An empty container has no first entry to be known by; on its own, out of
+        # everybody's reach, it is more likely a new one at an old address.
+        is_certain=candidate.is_certain
+        and not (candidate.was_empty and chain.root is Root.NATIVE),
     )
 
 
@@ -342,12 +372,13 @@ def _bound_of(held: object, kind: str, above: list[object]) -> bounds.Bound | No
 def _path_of(held: object, chain: chains.Chain, bound: bounds.Bound | None) -> str:
     if type(held) is LRU:
         values = objects.instance_dict(held) or {}
-        parts = [values.get("__module__"), values.get("__qualname__")]
-        name = ".".join(part for part in parts if type(part) is str) or chain.path
+        module, qualname = values.get("__module__"), values.get("__qualname__")
+        is_named = type(module) is str and type(qualname) is str
+        name = f"{module}.{qualname}" if is_named else chain.path
         limit = "maxsize=None" if bound is None else bound.text
         return f"functools.lru_cache of {name} ({limit})"
     if chain.root is Root.NATIVE:
-        return _path_of_subclasses(held) or "(no Python object refers to it)"
+        return _path_of_subclasses(held) or _INSIDE_C
     return chain.path
 
 

@@ -7,22 +7,25 @@ all that such an object refers to. The same idea as the collector's own.
 
 from __future__ import annotations
 
+import bisect
 import collections
 import dataclasses
 import gc
-import itertools
 import sys
 import types
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
 from pytest_veo.evidence import objects
+from pytest_veo.evidence import roots
 
 
 SMALL_BYTES = 512
 """The largest request that CPython's own allocator serves; larger ones use malloc."""
 _HAVE_GC = 1 << 14
+_MANAGED_DICT = 1 << 4
 _GC_HEADER_BYTES = 16
 _MOST_OBJECTS = 4000
 _VALUES_ARE_APART = sys.version_info < (3, 13)
@@ -36,9 +39,9 @@ _BASIC_SIZE = type.__dict__["__basicsize__"].__get__
 class Weight:
     """What a group of objects holds.
 
-    `blocks` counts allocations up to 512 bytes, as `sys.getallocatedblocks` does;
-    `large_bytes` is the part of `total_bytes` in larger allocations, which is what
-    malloc sees.
+    `blocks` counts allocations of any size, as `sys.getallocatedblocks` does;
+    `large_bytes` is the part of `total_bytes` in allocations above 512 bytes, which
+    is what malloc sees.
     """
 
     blocks: float = 0
@@ -79,59 +82,81 @@ def weigh(obj: object) -> Weight:
     if any(objects.is_subtype(type(obj), base) for base in _SPLIT):
         head = _BASIC_SIZE(type(obj)) + _GC_HEADER_BYTES
         parts = [min(head, total), max(0, total - head)]
-    elif _VALUES_ARE_APART and objects.is_made_in_python(type(obj)):
+    elif _VALUES_ARE_APART and _FLAGS(type(obj)) & _MANAGED_DICT:
         count = len(gc.get_referents(obj)) - 1
         parts = [total, 8 * count + 8 if count > 0 else 0]
     large = sum(part for part in parts if part > SMALL_BYTES)
-    return Weight(
-        sum(1 for part in parts if 0 < part <= SMALL_BYTES), sum(parts), large
-    )
+    return Weight(sum(1 for part in parts if part > 0), sum(parts), large)
 
 
 def held_by(
-    entries: Iterable[object], links: Mapping[int, int] | None = None
-) -> Weight:
-    """What is held by `entries` alone.
+    groups: Iterable[Iterable[object]], links: Mapping[int, int]
+) -> list[Weight]:
+    """What is held by the entries of some containers, and by nobody else.
+
+    What several of them hold together counts for the first.
 
     Args:
-        entries: objects of one container, fetched lazily so that nothing else holds
-            them meanwhile.
-        links: how many containers to disregard as holders, by identity of the entry;
-            one if it is not in there, its own.
+        groups: the entries of each container, fetched lazily so that nothing else
+            holds them meanwhile.
+        links: by identity of an entry, how many references to it the containers
+            themselves have.
     """
     nodes: list[object] = []
     places: dict[int, int] = {}
+    edges: list[list[int]] = []
+    ends: list[int] = []
+    worlds = roots.module_namespaces()
+    for entries in groups:
+        _gather(entries, nodes, places)
+        limit = len(edges) + _MOST_OBJECTS
+        edges += [
+            _below(node, nodes, places, worlds)
+            for node in _growing(nodes, len(edges), limit)
+        ]
+        edges += [[] for _ in range(len(nodes) - len(edges))]
+        ends.append(len(nodes))
+    outside = _outside_references(nodes, edges)
+    for i, node in enumerate(nodes):
+        outside[i] -= links.get(id(node), 0)
+    shared = _reachable([i for i, n in enumerate(outside) if n > 0], edges)
+    totals = [Weight() for _ in ends]
+    for i, node in enumerate(nodes):
+        if i not in shared:
+            group = bisect.bisect_right(ends, i)
+            totals[group] += weigh(node)
+    return totals
+
+
+def _gather(
+    entries: Iterable[object], nodes: list[object], places: dict[int, int]
+) -> None:
     for entry in entries:
         if id(entry) not in places:
             places[id(entry)] = len(nodes)
             nodes.append(entry)
-    entry = None
-    first = len(nodes)
-    edges = [_below(node, nodes, places) for node in _growing(nodes)]
-    outside = _outside_references(nodes, edges)
-    for i in range(first):
-        outside[i] -= (links or {}).get(id(nodes[i]), 1)
-    shared = _reachable([i for i, n in enumerate(outside) if n > 0], edges)
-    total = Weight()
-    for i, node in enumerate(nodes):
-        if i not in shared:
-            total += weigh(node)
-    return total
 
 
-def _growing(nodes: list[object]) -> Iterable[object]:
+def _growing(nodes: list[object], start: int, limit: int) -> Iterable[object]:
     """The list's items, those included that are added on the way, up to a limit."""
-    for i in itertools.count():
-        if i >= min(len(nodes), _MOST_OBJECTS):
+    for i in range(start, limit):
+        if i >= len(nodes):
             return
         yield nodes[i]
 
 
-def _below(node: object, nodes: list[object], places: dict[int, int]) -> list[int]:
+def _below(
+    node: object,
+    nodes: list[object],
+    places: dict[int, int],
+    worlds: Container[int],
+) -> list[int]:
     if objects.is_type(node) or id(type(node)) in _SHARED_KINDS:
         return []
     found = []
     for child in gc.get_referents(node):
+        if id(child) in worlds:
+            continue  # a function refers to its module: everybody's, and huge
         position = places.get(id(child))
         if position is None:
             places[id(child)] = position = len(nodes)
@@ -140,14 +165,8 @@ def _below(node: object, nodes: list[object], places: dict[int, int]) -> list[in
     return found
 
 
-def _own_references() -> int:
-    """What `getrefcount` says of an object that only one list holds."""
-    return next(iter(map(sys.getrefcount, [object()])))
-
-
 def _outside_references(nodes: list[object], edges: list[list[int]]) -> list[int]:
-    own = _own_references()
-    outside = [count - own for count in map(sys.getrefcount, nodes)]
+    outside = [count - objects.OWN_REFERENCES for count in map(sys.getrefcount, nodes)]
     for below in edges:
         for i in below:
             outside[i] -= 1

@@ -22,7 +22,7 @@ from pytest_veo.evidence import objects
 Owner = Literal["user", "python", "pytest", "veo"]
 
 
-class Root(enum.Enum):
+class Root(enum.StrEnum):
     """The end of a chain."""
 
     MODULE = "module"
@@ -160,11 +160,17 @@ def running_frames() -> dict[int, Landing]:
         each: types.FrameType | None = frame
         while each is not None:
             owner = owner_of_frame(each)
-            if owner != "veo" and each.f_code.co_flags & inspect.CO_OPTIMIZED:
+            if owner != "veo" and _has_own_locals(each):
                 for name, value in edges.locals_of(each):
                     found.setdefault(id(value), _landing_of_local(each, owner, name))
             each = each.f_back
     return found
+
+
+def _has_own_locals(frame: types.FrameType) -> bool:
+    """Not module level, and not the start-up code of every thread."""
+    is_start_up = frame.f_globals.get("__name__") == "threading"
+    return not is_start_up and bool(frame.f_code.co_flags & inspect.CO_OPTIMIZED)
 
 
 def _landing_of_local(frame: types.FrameType, owner: str, name: str) -> Landing:

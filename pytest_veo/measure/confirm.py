@@ -289,8 +289,9 @@ class _Table:
         )
 
     def has_open_handles(self, courses: Sequence[Course]) -> bool:
-        """Whether handles may still stop growing: a pool fills up in its own time,
-        and brings other growth with it.
+        """Whether handles may still stop growing.
+
+        A pool fills up in its own time, and brings other growth with it.
         """
         return any(
             counter.always

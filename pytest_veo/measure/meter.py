@@ -14,6 +14,8 @@ from pytest_veo.memory.snapshot import Counter
 from pytest_veo.memory.snapshot import Reading
 from pytest_veo.memory.snapshot import Snapshot
 from pytest_veo.memory.snapshot import Trouble
+from pytest_veo.probes.host import HEAP
+from pytest_veo.probes.host import HostProbe
 
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class Meter:
         self, probes: Sequence[Probe], troubles: Sequence[Trouble] = ()
     ) -> None:
         self.probes = list(probes)
+        host = next((p for p in probes if isinstance(p, HostProbe)), None)
+        self._heap_bytes = host.heap_bytes if host is not None else None
         self._refused = list(troubles)
         self._parts: tuple[tuple[Counter, ...], ...] = ()
         self._layout: tuple[Counter, ...] = ()
@@ -94,6 +98,12 @@ class Meter:
             values += part
             parts.append(probe.counters)
         return Glance(self._layout_of(parts), values)
+
+    def heap_since(self, before: Glance) -> int:
+        """How the native heap has grown since, for a fraction of a glance's cost."""
+        if self._heap_bytes is None or HEAP not in before.layout[:2]:
+            return 0
+        return self._heap_bytes() - before.values[before.layout.index(HEAP)]
 
     def _layout_of(self, parts: list[tuple[Counter, ...]]) -> tuple[Counter, ...]:
         known = self._parts

@@ -39,6 +39,7 @@ from pytest_veo.measure.settle import forget_attribute_names
 from pytest_veo.measure.settle import settle
 from pytest_veo.memory.charge import Ledger
 from pytest_veo.memory.leak import LONG_RUNS
+from pytest_veo.probes.host import HEAP
 from pytest_veo.rerun import Rerunner
 from pytest_veo.rerun import WiderTeardown
 from pytest_veo.rerun import forget_last_exception
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 
 CENSUS_RUNS = 8
 """Re-runs between two looks at the heap's containers."""
+DRIFT_BYTES = 1024
+"""Heap that grew between two tests and is not booked as either's idle cost."""
 SHORT_RUN_NS = 100_000_000
 """A longer run is repeated only three times for it."""
 _DEAR_COLLECT_NS = 2_000_000
@@ -151,13 +154,19 @@ class Watch:
         self.ledger.start_window()
         if self._errors:
             self._errors.clear()
-        if self._before is None:
+        before = self._before
+        if before is None:
             if self._freeze_next:
-                gc.collect()
+                gc.collect(1)  # what is young: a full pass costs more than it frees
                 gc.freeze()
                 self._freeze_next = False
-            self._before = self.meter.glance()
-        return self._before
+            before = self._before = self.meter.glance()
+        else:
+            # Since then pytest has logged the last test; its lists grow in leaps.
+            drift = self.meter.heap_since(before)
+            if drift > DRIFT_BYTES:
+                self.ledger.charge(HEAP, drift)
+        return before
 
     def _own_growth(self, before: Glance, after: Glance) -> list[int]:
         grown = growth(before, after)

@@ -52,6 +52,10 @@ class Ledger:
         """All that wider fixtures took since the window began."""
         return self._window
 
+    def charge(self, counter: Counter, amount: int) -> None:
+        """Book growth in the window that is pytest's own."""
+        self._window[counter] = self._window.get(counter, 0) + amount
+
     def begin(self, fixture: str) -> Booking:
         """A wider fixture's set-up begins."""
         booking = Booking(fixture)

@@ -15,7 +15,6 @@ import dataclasses
 import enum
 import itertools
 import math
-import statistics
 from collections.abc import Sequence
 
 
@@ -117,7 +116,7 @@ def _goes_on(growth: Sequence[int], rule: Rule) -> bool:
 
 def _is_even(tail: Sequence[int]) -> bool:
     """Whether nearly every run grew by about the same amount."""
-    middle = statistics.median(tail)
+    middle = sorted(tail)[len(tail) // 2]
     near = sum(1 for change in tail if abs(change - middle) <= middle / 8)
     return middle > 0 and near >= 0.7 * len(tail)
 

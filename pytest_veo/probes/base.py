@@ -27,13 +27,18 @@ class Probe(Protocol):
     name: str
     """The word before the point in `torch.allocated`: lower case, one word."""
 
-    counters: tuple[Counter, ...]
-    """What `glance` yields now, in its order. Replaced by a new tuple when it
-    changes (a second device was initialised, one was lost), never changed in place.
-    A counter that appears during a session counted 0 before."""
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        """What `glance` yields now, in its order.
 
-    troubles: tuple[Trouble, ...]
-    """What cannot be read at present. Replaced, never changed in place."""
+        Replaced by a new tuple when it changes (a second device was initialised, one
+        was lost), never changed in place. A counter that appears during a session
+        counted 0 before.
+        """
+
+    @property
+    def troubles(self) -> tuple[Trouble, ...]:
+        """What cannot be read at present. Replaced, never changed in place."""
 
     def open(self) -> None:
         """Get ready. Cheap; touches no framework.
@@ -43,8 +48,9 @@ class Probe(Protocol):
         """
 
     def is_active(self) -> bool:
-        """Whether there is anything to read: the framework is imported *and*
-        initialised by the user. Costs a dictionary look-up while it is not.
+        """Whether the framework is imported *and* initialised by the user.
+
+        Costs a dictionary look-up while it is not.
         """
 
     def glance(self) -> tuple[int, ...]:
@@ -61,8 +67,9 @@ class Probe(Protocol):
         """
 
     def read(self) -> tuple[Reading, ...]:
-        """Every figure, those of `glance` included. May be slow; call after
-        `settle`.
+        """Every figure, those of `glance` included.
+
+        May be slow; called after `settle`.
         """
 
     def close(self) -> None:

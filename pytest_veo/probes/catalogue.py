@@ -5,55 +5,82 @@ A probe's file is imported when the probe is asked for, not before.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import importlib
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import ProbeUnavailable
 from pytest_veo.memory.snapshot import Trouble
 from pytest_veo.probes.base import Probe
+from pytest_veo.probes.sleeping import SleepingProbe
 
 
 Factory = Callable[[], Probe]
 
 
-def _shipped(module: str, kind: str) -> Factory:
+def _host() -> Probe:
+    from pytest_veo.probes.host import HostProbe
+
+    return HostProbe()
+
+
+def _asleep(name: str, file: str, kind: str, *modules: str) -> Factory:
     def make() -> Probe:
-        probe: Probe = getattr(importlib.import_module(module), kind)()
+        module = importlib.import_module(f"pytest_veo.probes.{file}")
+        probe: Probe = getattr(module, kind)()
         return probe
 
-    return make
+    return lambda: SleepingProbe(name, make, modules)
 
+
+def _nvml() -> Probe:
+    from pytest_veo.probes.cuda_driver import DriverWatch
+
+    def make() -> Probe:
+        from pytest_veo.probes.nvml import NvmlProbe
+
+        return NvmlProbe()
+
+    # A program may call the driver without any framework.
+    watch = DriverWatch()
+    return SleepingProbe("nvml", make, (), lambda: watch.driver() is not None)
+
+
+_CUDA_LIBRARIES = ("torch", "cupy", "numba", "cuda.core")
 
 CATALOGUE: Mapping[str, Factory] = MappingProxyType(
     {
-        "host": _shipped("pytest_veo.probes.host", "HostProbe"),
-        "nvml": _shipped("pytest_veo.probes.nvml", "NvmlProbe"),
-        "torch": _shipped("pytest_veo.probes.torch_cuda", "TorchCudaProbe"),
-        "accelerator": _shipped(
-            "pytest_veo.probes.torch_accelerator", "TorchAcceleratorProbe"
+        "host": _host,
+        "nvml": _nvml,
+        "torch": _asleep("torch", "torch_cuda", "TorchCudaProbe", "torch"),
+        "accelerator": _asleep(
+            "accelerator", "torch_accelerator", "TorchAcceleratorProbe", "torch"
         ),
-        "cupy": _shipped("pytest_veo.probes.cupy_pool", "CupyPoolProbe"),
-        "numba": _shipped("pytest_veo.probes.numba_cuda", "NumbaCudaProbe"),
-        "rmm": _shipped("pytest_veo.probes.rmm_stats", "RmmStatsProbe"),
-        "jax": _shipped("pytest_veo.probes.jax_arrays", "JaxArraysProbe"),
-        "onnxruntime": _shipped(
-            "pytest_veo.probes.onnxruntime_sessions", "OnnxruntimeSessionsProbe"
+        "cupy": _asleep("cupy", "cupy_pool", "CupyPoolProbe", "cupy"),
+        "numba": _asleep("numba", "numba_cuda", "NumbaCudaProbe", "numba"),
+        "rmm": _asleep("rmm", "rmm_stats", "RmmStatsProbe", "rmm"),
+        "jax": _asleep("jax", "jax_arrays", "JaxArraysProbe", "jax"),
+        "onnxruntime": _asleep(
+            "onnxruntime",
+            "onnxruntime_sessions",
+            "OnnxruntimeSessionsProbe",
+            "onnxruntime",
         ),
-        "cuda": _shipped("pytest_veo.probes.cuda_objects", "CudaObjectsProbe"),
+        "cuda": _asleep("cuda", "cuda_objects", "CudaObjectsProbe", *_CUDA_LIBRARIES),
     }
 )
 """Name to factory, in the order in which probes are read and reported."""
 
 
-@dataclasses.dataclass(frozen=True)
-class OpenedProbes:
-    """Probes ready to be read, and what kept the others away."""
+KNOWN: tuple[str, ...] = tuple(CATALOGUE)
+
+
+class OpenedProbes(NamedTuple):
+    """Probes ready to be read, and what keeps the others away."""
 
     ready: tuple[Probe, ...]
     troubles: tuple[Trouble, ...]
@@ -66,31 +93,35 @@ def open_probes(
 
     Args:
         names: words of the catalogue.
-        catalogue: the shipped one, or that with a project's own probes added.
+        catalogue: the shipped one, or that with other people's probes added.
 
     Raises:
         BadSetting: a name that no probe has.
     """
     wanted = set(names)
-    for name in sorted(wanted - set(catalogue)):
+    for name in sorted(wanted - catalogue.keys()):
         raise BadSetting(_unknown(name, catalogue))
     ready: list[Probe] = []
     troubles: list[Trouble] = []
     for name, make in catalogue.items():
         if name not in wanted:
             continue
-        probe = make()
         try:
+            probe = make()
             probe.open()
         except ProbeUnavailable as unavailable:
             troubles.append(Trouble(name, unavailable.reason))
+        except Exception as error:  # a probe of someone else may fail in any way
+            reason = f"{type(error).__name__}: {error}"
+            troubles.append(Trouble(name, reason, is_error=True))
         else:
             ready.append(probe)
     return OpenedProbes(tuple(ready), tuple(troubles))
 
 
 def _unknown(name: str, catalogue: Mapping[str, Factory]) -> str:
+    import difflib  # 2 ms that only a slip is worth
+
     near = difflib.get_close_matches(name, catalogue, n=1)
     hint = f" did you mean {near[0]!r}?" if near else ""
-    known = ", ".join(catalogue)
-    return f"unknown probe {name!r}:{hint} known probes are {known}"
+    return f"unknown probe {name!r}:{hint} known probes are {', '.join(catalogue)}"

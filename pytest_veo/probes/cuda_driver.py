@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import uuid
 from collections.abc import Callable
 
 
@@ -64,7 +63,9 @@ class CudaDriver:
 
 def device_name(raw: bytes) -> str:
     """`GPU-<uuid>` from the sixteen bytes CUDA gives."""
-    return f"GPU-{uuid.UUID(bytes=raw)}"
+    digits = raw.hex()
+    groups = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    return f"GPU-{'-'.join(groups)}"
 
 
 class DriverWatch:
@@ -77,6 +78,8 @@ class DriverWatch:
 
     def __init__(self) -> None:
         self._driver: CudaDriver | None = None
+        self._likely = -1
+        """The device whose context was seen last: most often it is still there."""
         self._loads_seen = -1
         self._loads = _load_counter()
 
@@ -95,7 +98,13 @@ class DriverWatch:
         driver = self.driver()
         if driver is None:
             return False
-        return any(map(driver.has_context, range(driver.device_count())))
+        if self._likely >= 0 and driver.has_context(self._likely):
+            return True
+        for ordinal in range(driver.device_count()):
+            if driver.has_context(ordinal):
+                self._likely = ordinal
+                return True
+        return False
 
 
 def _loaded_driver() -> CudaDriver | None:

@@ -12,7 +12,7 @@ from pytest_veo.probes.counted_types import CountedTypesProbe
 from pytest_veo.probes.cuda_driver import DriverWatch
 
 
-_LIBRARIES = ("torch", "cupy", "numba", "cuda.core")
+_LIBRARIES = ("torch.cuda", "cupy.cuda", "numba.cuda", "cuda.core")
 
 
 class CudaObjectsProbe(CountedTypesProbe):
@@ -37,13 +37,13 @@ class CudaObjectsProbe(CountedTypesProbe):
         "core_buffers": ("cuda.core", "Buffer"),
     }
 
-    def __init__(self) -> None:
+    def __init__(self, watch: DriverWatch | None = None) -> None:
         super().__init__()
-        self._watch = DriverWatch()
+        self._watch = watch or DriverWatch()
 
     def is_active(self) -> bool:
-        """Whether this process holds a CUDA context and a library to make objects."""
-        loaded = sys.modules
-        return any(name in loaded for name in _LIBRARIES) and (
-            self._watch.has_any_context()
-        )
+        """Whether such a library is imported and this process holds a CUDA context."""
+        for library in _LIBRARIES:
+            if library in sys.modules:
+                return self._watch.has_any_context()
+        return False

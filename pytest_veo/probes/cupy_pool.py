@@ -18,6 +18,7 @@ from pytest_veo.memory.snapshot import Rung
 from pytest_veo.probes.cuda_driver import DriverWatch
 from pytest_veo.probes.gauges import Gauge
 from pytest_veo.probes.gauges import GaugedProbe
+from pytest_veo.probes.gauges import Unreadable
 from pytest_veo.units import Unit
 
 
@@ -34,9 +35,9 @@ class CupyPoolProbe(GaugedProbe):
 
     name = "cupy"
 
-    def __init__(self) -> None:
+    def __init__(self, watch: DriverWatch | None = None) -> None:
         super().__init__()
-        self._watch = DriverWatch()
+        self._watch = watch or DriverWatch()
         self._unseen: tuple[int, ...] | None = None
 
     def is_active(self) -> bool:
@@ -110,7 +111,7 @@ def _part_of(pool: Any, ordinal: int) -> Any | None:
             return found.get(ordinal)
         if isinstance(found, tuple | list):
             return found[ordinal]
-    raise LookupError(f"{type(pool).__name__} does not show its parts")
+    raise Unreadable(f"{type(pool).__name__} does not show its parts")
 
 
 def _pinned_buffers(pool: Any) -> tuple[list[Any], list[Any]]:
@@ -132,7 +133,7 @@ def _pinned_buffers(pool: Any) -> tuple[list[Any], list[Any]]:
             else:
                 out.append(entry)
     if containers < 2:
-        raise LookupError(f"{type(pool).__name__} does not show its buffers")
+        raise Unreadable(f"{type(pool).__name__} does not show its buffers")
     return out, kept
 
 

@@ -21,6 +21,10 @@ from pytest_veo.memory.snapshot import Trouble
 _REASON_LENGTH = 200
 
 
+class Unreadable(Exception):
+    """A figure cannot be read, for a reason of ours, told in full."""
+
+
 class Gauge:
     """Counters that one call to the source answers together."""
 
@@ -57,10 +61,14 @@ class GaugedProbe:
     def glance(self) -> tuple[int, ...]:
         """The quick gauges, in the order of `counters`."""
         self._look_around()
-        values: list[int] = []
-        for gauge in self._quick:
-            values += self._take(gauge)
-        return tuple(values)
+        while True:
+            quick = self._quick
+            values: list[int] = []
+            for gauge in quick:
+                values += self._take(gauge)
+            if quick is self._quick:
+                return tuple(values)
+            # A gauge was lost, and may have taken others of its device with it.
 
     def settle(self) -> None:
         """Bring the source to rest; what fails is a trouble, never an exception."""
@@ -72,12 +80,14 @@ class GaugedProbe:
     def read(self) -> tuple[Reading, ...]:
         """Every gauge, the quick ones first."""
         self._look_around()
-        readings: list[Reading] = []
-        for gauge in (*self._quick, *self._slow):
-            values = self._take(gauge)
-            if values:
-                readings += map(Reading, gauge.counters, values)
-        return tuple(readings)
+        taken = [(gauge, self._take(gauge)) for gauge in (*self._quick, *self._slow)]
+        standing = {*self._quick, *self._slow}
+        return tuple(
+            Reading(counter, value)
+            for gauge, values in taken
+            if gauge in standing
+            for counter, value in zip(gauge.counters, values, strict=True)
+        )
 
     def close(self) -> None:
         """Let go of the gauges, and with them of the source."""
@@ -150,22 +160,26 @@ class GaugedProbe:
         return values
 
     def _lose(self, gauge: Gauge, reason: str, *, is_error: bool) -> None:
-        self._quick = tuple(kept for kept in self._quick if kept is not gauge)
-        self._slow = tuple(kept for kept in self._slow if kept is not gauge)
-        self.counters = tuple(
-            counter for kept in self._quick for counter in kept.counters
-        )
-        for counter in gauge.counters:
-            self._report(reason, counter.device, counter.name, is_error=is_error)
+        """Take a gauge off the list; one of several counters is its whole device."""
+        first = gauge.counters[0]
+        if len(gauge.counters) > 1:
+            self._lose_device(first.device, reason, is_error=is_error)
+            return
+        self._keep(lambda kept: kept is not gauge)
+        self._report(reason, first.device, first.name, is_error=is_error)
 
-    def _lose_device(self, device: str, error: Exception) -> None:
-        """Take every gauge of a device off the list; it has failed as a whole."""
-        self._quick = _without(self._quick, device)
-        self._slow = _without(self._slow, device)
-        self.counters = tuple(
-            counter for kept in self._quick for counter in kept.counters
-        )
-        self._report(self._reason(error), device, is_error=True)
+    def _lose_device(self, device: str, reason: str, *, is_error: bool = True) -> None:
+        self._keep(lambda kept: kept.counters[0].device != device)
+        self._report(reason, device, is_error=is_error)
+
+    def _keep(self, is_kept: Callable[[Gauge], bool]) -> None:
+        quick = tuple(filter(is_kept, self._quick))
+        self._slow = tuple(filter(is_kept, self._slow))
+        if len(quick) != len(self._quick):
+            self._quick = quick
+            self.counters = tuple(
+                counter for gauge in quick for counter in gauge.counters
+            )
 
     def _forget(self) -> None:
         self._quick = ()
@@ -176,11 +190,9 @@ class GaugedProbe:
 
 
 def reason_of(error: Exception) -> str:
-    """The error as one line: its class, and the first line of its message."""
+    """The error as one line: its class and the first line of its message."""
+    if isinstance(error, Unreadable):
+        return str(error)
     kind = type(error).__name__
     lines = str(error).strip().splitlines()
     return f"{kind}: {lines[0][:_REASON_LENGTH]}" if lines else kind
-
-
-def _without(gauges: tuple[Gauge, ...], device: str) -> tuple[Gauge, ...]:
-    return tuple(gauge for gauge in gauges if gauge.counters[0].device != device)

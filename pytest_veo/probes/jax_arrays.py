@@ -27,9 +27,9 @@ class JaxArraysProbe(GaugedProbe):
 
     name = "jax"
 
-    def __init__(self) -> None:
+    def __init__(self, watch: DriverWatch | None = None) -> None:
         super().__init__()
-        self._watch = DriverWatch()
+        self._watch = watch or DriverWatch()
         self._platforms: set[str] = set()
 
     def is_active(self) -> bool:

@@ -97,16 +97,16 @@ def _is_simulated() -> bool:
     )
 
 
-def _devices_in_use() -> tuple[tuple[int, Any], ...]:
+def _devices_in_use() -> list[tuple[int, Any]]:
     module = sys.modules.get(_DRIVER)
     driver = getattr(module, "driver", None)
     if driver is None:
-        return ()
-    return tuple(
+        return []
+    return [
         (ordinal, device)
-        for ordinal, device in tuple(driver.devices.items())
+        for ordinal, device in list(driver.devices.items())
         if device.primary_context is not None
-    )
+    ]
 
 
 def _allocations(device: Any) -> dict[Any, Any]:

@@ -3,7 +3,9 @@
 The figure that matters is this process's bytes on each device it has a CUDA context
 on: contexts, modules, streams, raw `cudaMalloc`, everything that no framework's
 allocator reports. It is trusted only after a self-test: inside a container the
-driver lists the process ids of the host, and our own is not among them.
+driver lists the process ids of the host, and our own is not among them. (A process
+of the host that happens to have our number would pass for us: one more reason why
+this rung alone never proves a leak.)
 
 Device-wide use comes with it because it is the cheaper question. While it has not
 moved, the process list is not asked for again at a glance.
@@ -46,9 +48,9 @@ class NvmlProbe(GaugedProbe):
 
     name = "nvml"
 
-    def __init__(self) -> None:
+    def __init__(self, watch: DriverWatch | None = None) -> None:
         super().__init__()
-        self._watch = DriverWatch()
+        self._watch = watch or DriverWatch()
         self._start_over()
 
     def is_active(self) -> bool:

@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from pytest_veo.probes.gauges import Unreadable
+
 
 Query = Callable[[Any], Any]
 """A function of `pynvml` that takes a device's handle."""
@@ -43,11 +45,11 @@ _FAULTS = {
 }
 
 
-class Unlisted(LookupError):
+class Unlisted(Unreadable):
     """The driver's process list lacks this process."""
 
 
-class NotBooked(LookupError):
+class NotBooked(Unreadable):
     """The driver lists this process without its bytes."""
 
 
@@ -219,15 +221,12 @@ def process_queries(nvml: Any, handle: Any) -> tuple[Query, ...]:
 
     Raises:
         pynvml.NVMLError: it answers none.
+        Unreadable: the binding has none.
     """
     found: list[Query] = []
     missing: list[Exception] = []
     for kind in ("Compute", "Graphics", "MPSCompute"):
-        base = f"nvmlDeviceGet{kind}RunningProcesses"
-        for name in (f"{base}_v3", f"{base}_v2"):
-            query = getattr(nvml, name, None)
-            if query is None:
-                continue
+        for query in _versions_of(nvml, f"nvmlDeviceGet{kind}RunningProcesses"):
             try:
                 query(handle)
             except (
@@ -238,9 +237,16 @@ def process_queries(nvml: Any, handle: Any) -> tuple[Query, ...]:
                 continue
             found.append(query)
             break
-    if not found and missing:
-        raise missing[0]
-    return tuple(found)
+    if found:
+        return tuple(found)
+    raise missing[0] if missing else Unreadable("nvidia-ml-py lacks process queries")
+
+
+def _versions_of(nvml: Any, name: str) -> list[Query]:
+    """The versions of a query, newest first; the bare name only where it is all."""
+    versions = [getattr(nvml, f"{name}_v{version}", None) for version in (3, 2)]
+    known = [query for query in versions if query is not None]
+    return known or [query for query in (getattr(nvml, name, None),) if query]
 
 
 def _booked(entry: Any) -> int:
@@ -254,7 +260,7 @@ def _booked(entry: Any) -> int:
 
 def explain(error: Exception) -> str:
     """What an error of NVML means here, with NVML's own words."""
-    if isinstance(error, Unlisted | NotBooked):
+    if isinstance(error, Unreadable):
         return str(error)
     kind = type(error).__name__
     meaning = _NATURE.get(kind) or _FAULTS.get(kind)

@@ -13,6 +13,7 @@ from pytest_veo.memory.snapshot import Counter
 from pytest_veo.probes.cuda_driver import DriverWatch
 from pytest_veo.probes.gauges import Gauge
 from pytest_veo.probes.gauges import GaugedProbe
+from pytest_veo.probes.gauges import Unreadable
 from pytest_veo.units import Unit
 
 
@@ -27,9 +28,9 @@ class RmmStatsProbe(GaugedProbe):
 
     name = "rmm"
 
-    def __init__(self) -> None:
+    def __init__(self, watch: DriverWatch | None = None) -> None:
         super().__init__()
-        self._watch = DriverWatch()
+        self._watch = watch or DriverWatch()
         self._watched: set[int] = set()
 
     def is_active(self) -> bool:
@@ -65,7 +66,7 @@ class RmmStatsProbe(GaugedProbe):
         def adaptor() -> Any:
             found = _counting_adaptor(ordinal)
             if id(found) != identity:
-                raise LookupError("the device's resource was replaced")
+                raise Unreadable("the device's resource was replaced")
             return found
 
         def statistics() -> tuple[int, ...]:
@@ -84,15 +85,23 @@ class RmmStatsProbe(GaugedProbe):
 
 
 def _counting_adaptor(ordinal: int) -> Any | None:
-    """The first resource of the device's chain that counts."""
-    resource = sys.modules["rmm"].mr.get_per_device_resource(ordinal)
-    for _link in range(_LONGEST_CHAIN):
-        if _counts_calls(resource) or hasattr(type(resource), "get_allocated_bytes"):
+    """The first resource of the device's chain that counts, calls rather than bytes."""
+    chain = _chain(sys.modules["rmm"].mr.get_per_device_resource(ordinal))
+    for resource in chain:
+        if _counts_calls(resource):
             return resource
-        if not hasattr(type(resource), "get_upstream"):
-            return None
-        resource = resource.get_upstream()
+    for resource in chain:
+        if hasattr(type(resource), "get_allocated_bytes"):
+            return resource
     return None
+
+
+def _chain(resource: Any) -> list[Any]:
+    """The resource and those it draws on."""
+    chain = [resource]
+    while hasattr(type(chain[-1]), "get_upstream") and len(chain) < _LONGEST_CHAIN:
+        chain.append(chain[-1].get_upstream())
+    return chain
 
 
 def _counts_calls(resource: Any) -> bool:

@@ -33,14 +33,14 @@ class TorchAcceleratorProbe(GaugedProbe):
         """Whether the accelerator's allocator is initialised, and is not CUDA's."""
         if "torch.accelerator" not in sys.modules:
             return False
-        if not self._kind:
-            self._kind = _kind_of_accelerator()
-        if self._kind in ("none", "cuda"):
+        if self._kind:
+            return self._kind != "cuda"
+        core = sys.modules.get("torch._C")
+        is_initialized = getattr(core, "_accelerator_isAllocatorInitialized", None)
+        if is_initialized is None or is_initialized() is not True:
             return False
-        is_initialized = getattr(
-            sys.modules["torch"]._C, "_accelerator_isAllocatorInitialized", None
-        )
-        return is_initialized is not None and is_initialized() is True
+        self._kind = _kind_of_accelerator()
+        return self._kind != "cuda"
 
     def close(self) -> None:
         """Let go of the devices."""
@@ -52,7 +52,9 @@ class TorchAcceleratorProbe(GaugedProbe):
         torch = sys.modules["torch"]
         if self._unseen is None:
             is_mps = self._kind == "mps"
-            self._unseen = () if is_mps else tuple(range(_device_count(torch)))
+            self._unseen = (
+                () if is_mps else tuple(range(torch.accelerator.device_count()))
+            )
             if is_mps:
                 self._add_mps(torch)
         for ordinal in self._unseen:
@@ -94,13 +96,7 @@ class TorchAcceleratorProbe(GaugedProbe):
 
 def _kind_of_accelerator() -> str:
     """The accelerator this PyTorch is built for; asks no device."""
-    accelerator = sys.modules["torch.accelerator"].current_accelerator()
-    return "none" if accelerator is None else str(accelerator.type)
-
-
-def _device_count(torch: Any) -> int:
-    count: int = torch.accelerator.device_count()
-    return count
+    return str(sys.modules["torch.accelerator"].current_accelerator().type)
 
 
 def _name_of(torch: Any, kind: str, ordinal: int) -> str:

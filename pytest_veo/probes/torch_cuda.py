@@ -12,7 +12,9 @@ segments it unmaps memory under work queued on another device (pytorch#196258).
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
+from typing import cast
 
 from pytest_veo.memory.snapshot import HOST
 from pytest_veo.memory.snapshot import Counter
@@ -78,7 +80,7 @@ class TorchCudaProbe(GaugedProbe):
                 _book_returned_blocks(torch, ordinal)
             except Exception as error:  # a lost device answers with anything
                 del self._watched[ordinal]
-                self._lose_device(device, error)
+                self._lose_device(device, self._reason(error))
         _book_returned_buffers(torch)
 
     def _discover(self) -> None:
@@ -111,9 +113,12 @@ class TorchCudaProbe(GaugedProbe):
             self._add_older_allocator(torch, ordinal, device)
 
     def _add_allocator(self, torch: Any, ordinal: int, device: str) -> None:
+        stats_of = _quick_stats(torch)
+        pools = _PrivatePools(torch, ordinal)
+
         def take() -> tuple[int, ...]:
-            stats = torch._C._cuda_memoryStats(ordinal)
-            return (*_quick_figures(stats), _private_bytes(stats))
+            stats = stats_of(ordinal)
+            return (*_quick_figures(stats), pools.reserved(stats))
 
         counters = (
             *_quick_counters(device, reserved_gate=_LARGE_SEGMENT),
@@ -180,6 +185,38 @@ class TorchCudaProbe(GaugedProbe):
 
         self._add_quick(Gauge((_live("pinned", HOST, step=1),), out))
         self._add_slow(Gauge((_held("pinned_held", HOST),), held))
+
+
+class _PrivatePools:
+    """Bytes kept by pools of their own: those of CUDA graphs and of `MemPool`.
+
+    The allocator lists every pool that ever was, so the question grows dearer with
+    every graph. It is asked again only after a segment came or went.
+    """
+
+    def __init__(self, torch: Any, ordinal: int) -> None:
+        self._stats_of = torch._C._cuda_memoryStats
+        self._ordinal = ordinal
+        self._came_and_went = (-1, -1)
+        self._reserved = 0
+
+    def reserved(self, stats: dict[str, Any]) -> int:
+        """Bytes now, given the device's other figures."""
+        segments = stats["reserved_bytes"]["all"]
+        came_and_went = (segments["allocated"], segments["freed"])
+        if came_and_went != self._came_and_went:
+            pools = self._stats_of(self._ordinal)["reserved_bytes_by_private_pools"]
+            self._reserved = sum(pool["all"]["current"] for pool in pools.values())
+            self._came_and_went = came_and_went
+        return self._reserved
+
+
+def _quick_stats(torch: Any) -> Callable[[int], dict[str, Any]]:
+    """The allocator's figures without its list of pools, where PyTorch offers that."""
+    stats_of = getattr(torch._C, "_accelerator_getDeviceStats", None)
+    if stats_of is None or torch.accelerator.current_accelerator().type != "cuda":
+        return cast("Callable[[int], dict[str, Any]]", torch._C._cuda_memoryStats)
+    return cast("Callable[[int], dict[str, Any]]", stats_of)
 
 
 def _has_context(torch: Any, ordinal: int) -> bool:
@@ -250,12 +287,6 @@ def _held(name: str, device: str, *, gate: int = 0, step: int = _SEGMENT) -> Cou
         gate=gate,
         step=step,
     )
-
-
-def _private_bytes(stats: dict[str, Any]) -> int:
-    """Bytes kept by pools of their own: those of CUDA graphs and of `MemPool`."""
-    pools = stats["reserved_bytes_by_private_pools"]
-    return sum(pool["all"]["current"] for pool in pools.values())
 
 
 def _private_segments(segments: list[dict[str, Any]], ordinal: int) -> int:

@@ -1,0 +1,187 @@
+"""One evidence run: begin before the extra runs of a confirmed leak, end after them."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+from typing import Literal
+from typing import Protocol
+
+from pytest_veo.evidence import creations
+from pytest_veo.evidence import device_blocks
+from pytest_veo.evidence import hints
+from pytest_veo.evidence import holders
+from pytest_veo.evidence import newborn
+from pytest_veo.evidence.allocations import Site
+from pytest_veo.evidence.allocations import Tracing
+from pytest_veo.evidence.creations import Creation
+from pytest_veo.evidence.device_blocks import DeviceSite
+from pytest_veo.evidence.holders import Holder
+from pytest_veo.evidence.native import NativeSite
+from pytest_veo.evidence.native import NativeTracing
+from pytest_veo.evidence.newborn import Born
+from pytest_veo.evidence.places import GrownPlace
+from pytest_veo.evidence.places import Places
+
+
+Level = Literal["light", "full", "native"]
+
+
+class DomainTracing(Protocol):
+    """`pytest_veo.tracemalloc_ext`, as far as the collector needs it."""
+
+    def start(self) -> None:
+        """Hook into the device libraries that are there."""
+
+    def stop(self) -> None:
+        """Leave nothing behind."""
+
+    def labels(self) -> dict[int, str]:
+        """Tracemalloc's domain numbers with their names for people."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What explains a leak. Text and numbers only: it may be kept and archived."""
+
+    level: Level
+    runs: int
+    sites: tuple[Site, ...] = ()
+    """Lines whose memory stayed, host and device domains, most telling first."""
+    device_sites: tuple[DeviceSite, ...] = ()
+    """Device blocks by identity, from the allocators that list theirs."""
+    native_sites: tuple[NativeSite, ...] = ()
+    born: tuple[Born, ...] = ()
+    holders: tuple[Holder, ...] = ()
+    places: tuple[GrownPlace, ...] = ()
+    creations: tuple[Creation, ...] = ()
+    hints: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What could not be looked at, and why."""
+
+
+class Collector:
+    """Gathers evidence over a few runs of one test.
+
+    ```
+    collector = Collector("full")
+    collector.begin()
+    for _ in range(4): rerun()
+    evidence = collector.end(runs=4)
+    ```
+
+    `light` looks at objects, containers and block identities, and slows nothing down;
+    `full` traces allocations as well; `native` records native stacks with memray
+    instead. The caller settles the process and calls `gc.unfreeze` before `begin`;
+    between `begin` and `end` the collector does not list older objects. A collector is
+    used once; `abandon` ends it without a result.
+
+    Args:
+        level: how much to pay.
+        domains: traces device allocations on the way, e.g. `tracemalloc_ext`.
+        seconds: how long the search for holders, and that for places, may take.
+    """
+
+    def __init__(
+        self,
+        level: Level = "full",
+        domains: DomainTracing | None = None,
+        seconds: float = 2.0,
+    ) -> None:
+        self._level = level
+        self._seconds = seconds
+        self._domains = domains if level == "full" else None
+        self._tracing = Tracing() if level == "full" else None
+        self._native = NativeTracing() if level == "native" else None
+        self._history = device_blocks.History()
+        self._descriptors = creations.Descriptors()
+        self._nursery = newborn.Nursery()
+        self._places: Places | None = None
+        self._blocks: dict[device_blocks.Identity, device_blocks.Block] = {}
+        self._is_open = False
+
+    def begin(self) -> None:
+        """Note what exists, and start tracing.
+
+        Raises:
+            MissingDependency: level `native` without memray.
+        """
+        gc.collect()
+        self._places = Places.take()
+        self._blocks = device_blocks.look()
+        if self._native is not None:
+            self._native.begin()
+        self._descriptors.begin()
+        if self._tracing is not None:
+            self._history.begin()
+            self._tracing.begin()
+        if self._domains is not None:
+            self._domains.start()
+        self._is_open = True
+        self._nursery.open()  # last: what is ours is there already
+
+    def end(self, runs: int) -> Evidence:
+        """Look at what stayed, and leave nothing of ours behind.
+
+        Args:
+            runs: how often the test ran since `begin`.
+        """
+        descriptors = self._descriptors.end()
+        native_sites = self._native.end(runs) if self._native is not None else ()
+        ours = set(map(id, self._descriptors.containers))
+        born = [each for each in self._nursery.close() if id(each) not in ours]
+        self._is_open = False
+        created = creations.find(born, descriptors, runs)
+        sites, notes = self._end_tracing(runs)
+        blocks = device_blocks.grown(self._blocks, device_blocks.look(), runs)
+        self._history.end()
+        chosen = newborn.representatives(born, runs)
+        counts = newborn.census(born, runs)
+        found = holders.find(chosen, [born], self._seconds)
+        del born, chosen
+        places = self._grown_places(runs)
+        evidence = Evidence(
+            level=self._level,
+            runs=runs,
+            sites=sites,
+            device_sites=blocks,
+            native_sites=native_sites,
+            born=counts,
+            holders=found,
+            places=places,
+            creations=created,
+            notes=tuple(note for note in notes if note),
+        )
+        return dataclasses.replace(evidence, hints=hints.hints(evidence))
+
+    def _grown_places(self, runs: int) -> tuple[GrownPlace, ...]:
+        census, self._places = self._places, None
+        if census is None:
+            return ()
+        return census.grown(runs, self._seconds, self._descriptors.containers)
+
+    def _end_tracing(self, runs: int) -> tuple[tuple[Site, ...], tuple[str, ...]]:
+        notes = [self._nursery.note, self._history.note]
+        if self._tracing is None:
+            return (), tuple(notes)
+        labels = self._domains.labels() if self._domains is not None else {}
+        sites = self._tracing.end(runs, labels)
+        notes.append(self._tracing.note)
+        if self._domains is not None:
+            self._domains.stop()
+        return sites, tuple(notes)
+
+    def abandon(self) -> None:
+        """End without a result: a run failed, or there was no time."""
+        self._descriptors.end()
+        if self._native is not None:
+            self._native.end(1)
+        if self._is_open:
+            self._nursery.close()
+            self._is_open = False
+        if self._domains is not None:
+            self._domains.stop()
+        if self._tracing is not None:
+            self._tracing.abandon()
+        self._history.end()
+        self._places = None
