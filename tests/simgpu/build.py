@@ -47,7 +47,7 @@ LIBRARIES = (
     Library("libnvidia-ml.so.1", ("nvml.c", "nvml_memory.c")),
     Library(
         "libcuda.so.1",
-        ("core.c", "driver_device.c", "driver_memory.c", "driver_stream.c"),
+        ("core.c", "space.c", "driver_device.c", "driver_memory.c", "driver_stream.c"),
     ),
     Library("libcudart.so.12", RUNTIME, OVER_DRIVER, ("CUDART_12",), "libcudart.so.12"),
     Library("libcudart.so.13", RUNTIME, OVER_DRIVER, (), "libcudart.so.13"),

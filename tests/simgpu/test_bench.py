@@ -355,15 +355,35 @@ def test_device_memory_is_no_private_memory_of_the_host(sim: Sim) -> None:
     code = (
         ALLOCATE
         + """
-    def data():
-        return int(open("/proc/self/statm").read().split()[5]) * 4096
-    allocate(1)
-    before = data()
-    allocate(512)
-    print(data() - before < 1 << 20)
+    def statm():
+        return [int(word) * 4096 for word in open("/proc/self/statm").read().split()]
+    kept = [allocate(1)]
+    size, resident, *_, data, _ = statm()
+    kept += [allocate(512) for _ in range(4)]
+    print([abs(after - before) < 1 << 20
+           for before, after in zip((size, resident), statm())], statm()[5] == data)
 """
     )
-    assert run(sim, code).stdout == "True\n"
+    # neither resident nor private nor, after the context, more address space
+    assert run(sim, code).stdout == "[True, True] True\n"
+
+
+def test_addresses_are_given_back_and_used_again(sim: Sim) -> None:
+    code = (
+        ALLOCATE
+        + """
+    kept = {allocate(mib): mib for mib in (1, 2, 64, 3, 200)}
+    assert len(kept) == 5
+    ctypes.memset(min(kept), 7, 1 << 20)
+    first = min(kept)
+    for one in kept:
+        assert cuda.cudaFree(ctypes.c_void_p(one)) == 0
+    again = allocate(270)
+    print(again - first < 2 << 20, ctypes.string_at(first, 4))
+"""
+    )
+    # the range is whole again (large blocks begin at a granule), and holds nothing of its past
+    assert run(sim, code).stdout == f"True {bytes(4)!r}\n"
 
 
 # ---- building ----

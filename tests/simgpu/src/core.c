@@ -2,6 +2,7 @@
  * is committed when it is touched. */
 #define _GNU_SOURCE
 #include "core.h"
+#include "space.h"
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,7 @@ static int open_locked(int device) {
     if (veosim_charge(d, d->context_bytes)) return CUDA_OUT_OF_MEMORY;
     veosim_own(d, 1)->context_bytes = d->context_bytes;
     opened[device] = 1;
+    space_give(space_take(4096, 4096), 4096); /* the range is reserved with the context */
     return CUDA_OK;
 }
 
@@ -176,9 +178,15 @@ static void count(int device, int kind, long long requested, int allocations) {
     p->allocations += (uint64_t)allocations;
 }
 
-/* Shared, so that the host's private-memory counters do not move for device memory. */
-static void *commit(size_t size, int protection) {
-    return mmap(NULL, size, protection, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+static void *commit(size_t size, int kind) {
+    void *p;
+    if (!is_host(kind)) return space_take(up(size, 4096), size < 2u << 20 ? 4096 : 2u << 20);
+    p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+static void uncommit(const struct block *b) {
+    if (b->kind == CORE_HOST) munmap((void *)b->base, b->size);
+    else if (b->kind != CORE_REGISTERED) space_give((void *)b->base, up(b->size, 4096));
 }
 
 static int alloc_locked(void **out, size_t bytes, int kind) {
@@ -189,8 +197,8 @@ static int alloc_locked(void **out, size_t bytes, int kind) {
     void *p;
     if (code) return code;
     if (charge(current, size, kind, packed)) return CUDA_OUT_OF_MEMORY;
-    p = commit(size, PROT_READ | PROT_WRITE);
-    if (p == MAP_FAILED) {
+    p = commit(size, kind);
+    if (!p) {
         struct block b = {0, size, bytes, current, kind, packed};
         discharge(&b);
         return CUDA_OUT_OF_MEMORY;
@@ -217,7 +225,7 @@ static void remove_locked(struct block *b) {
     discharge(b);
     count(b->device, b->kind, -(long long)b->requested, -1);
     core_device(b->device)->frees++;
-    if (b->kind != CORE_REGISTERED) munmap((void *)b->base, b->size);
+    uncommit(b);
     tdelete(b, &blocks, by_address);
     free(b);
 }
@@ -325,7 +333,6 @@ void core_discharge(int device, size_t bytes) {
     unlock();
 }
 void core_map(void *p, size_t bytes, int device) {
-    mprotect(p, bytes, PROT_READ | PROT_WRITE);
     pthread_mutex_lock(&mutex);
     enter(p, bytes, bytes, device, CORE_DEVICE, 0);
     pthread_mutex_unlock(&mutex);
@@ -336,10 +343,22 @@ void core_unmap(void *p) {
     b = at(p);
     if (b) {
         madvise((void *)b->base, b->size, MADV_REMOVE);
-        mprotect((void *)b->base, b->size, PROT_NONE);
         tdelete(b, &blocks, by_address);
         free(b);
     }
+    pthread_mutex_unlock(&mutex);
+}
+
+void *core_reserve(size_t bytes, size_t align) {
+    void *p;
+    pthread_mutex_lock(&mutex);
+    p = space_take(bytes, align);
+    pthread_mutex_unlock(&mutex);
+    return p;
+}
+void core_unreserve(void *p, size_t bytes) {
+    pthread_mutex_lock(&mutex);
+    space_give(p, bytes);
     pthread_mutex_unlock(&mutex);
 }
 

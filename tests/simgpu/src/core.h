@@ -49,6 +49,8 @@ VEOSIM_API void core_copy(void *to, const void *from, size_t bytes);
 /* Physical memory of the virtual memory interface: a charge without an address. */
 VEOSIM_API int core_charge(int device, size_t bytes);
 VEOSIM_API void core_discharge(int device, size_t bytes);
+VEOSIM_API void *core_reserve(size_t bytes, size_t align);
+VEOSIM_API void core_unreserve(void *p, size_t bytes);
 VEOSIM_API void core_map(void *p, size_t bytes, int device);
 VEOSIM_API void core_unmap(void *p);
 

@@ -1,9 +1,7 @@
 /* libcuda.so.1: memory. */
-#define _GNU_SOURCE
 #include "core.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 typedef uintptr_t address;
 
@@ -160,18 +158,14 @@ VEOSIM_API int cuMemGetAllocationGranularity(size_t *out, const void *prop, int 
 }
 VEOSIM_API int cuMemAddressReserve(address *out, size_t n, size_t align, address hint,
                                    unsigned long long flags) {
-    char *p;
     (void)hint, (void)flags;
     CORE_ENTER();
-    if (align < PAGE) align = PAGE;
-    p = mmap(NULL, n + align, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) return CUDA_OUT_OF_MEMORY;
-    *out = ((address)p + align - 1) / align * align;
-    return CUDA_OK;
+    *out = (address)core_reserve(n, align < PAGE ? PAGE : align);
+    return *out ? CUDA_OK : CUDA_OUT_OF_MEMORY;
 }
 VEOSIM_API int cuMemAddressFree(address p, size_t n) {
     CORE_ENTER();
-    munmap((void *)p, n);
+    core_unreserve((void *)p, n);
     return CUDA_OK;
 }
 VEOSIM_API int cuMemCreate(struct physical **out, size_t n, const void *prop,
