@@ -382,7 +382,7 @@ def test_addresses_are_given_back_and_used_again(sim: Sim) -> None:
     print(again - first < 2 << 20, ctypes.string_at(first, 4))
 """
     )
-    # the range is whole again (large blocks begin at a granule), and holds nothing of its past
+    # the range is whole again (large blocks begin at a granule) and holds no past
     assert run(sim, code).stdout == f"True {bytes(4)!r}\n"
 
 

@@ -54,6 +54,11 @@ WARM = {
     rmm.DeviceBuffer(size=1, mr=RESOURCE)
 """,
 }
+FIRST = """\
+def test_nothing_yet() -> None:
+    pass
+"""
+"""Pays for what pytest, the plugin and the framework do once in a session."""
 MODULES = {"numba": "numba.cuda"}
 """What is imported for a framework, where it is not the framework's own name."""
 
@@ -130,7 +135,7 @@ class Nursery:
         name = _furnish(scenario, twin, folder)
         request = {
             "folder": str(folder),
-            "arguments": ["-p", "no:cacheprovider", *options, name],
+            "arguments": ["-p", "no:cacheprovider", *options, "test_0.py", name],
             "settings": dict(settings or {}),
             "mig": scenario.mig,
         }
@@ -161,6 +166,7 @@ class Nursery:
 def _furnish(scenario: Scenario, twin: str, folder: pathlib.Path) -> str:
     name = f"test_{scenario.name}.py"
     (folder / name).write_text(scenario.file(twin).read_text())
+    (folder / "test_0.py").write_text(FIRST)
     (folder / "pytest.ini").write_text("[pytest]\n")
     module = MODULES.get(scenario.framework, scenario.framework)
     warm = CONFTEST.format(framework=module, use=WARM[module])

@@ -38,7 +38,7 @@ class Scenario:
     twin: str = "clean"
     """The clean twin's verdict."""
     judged: int = -1
-    """Which test of the file is judged."""
+    """Which test of the session is judged."""
     mig: bool = False
     """The first device is cut into slices."""
     simulator_only: bool = False
@@ -120,7 +120,7 @@ TORCH = (
         "device_lost",
         "",
         outcome="unconfirmed",
-        judged=0,
+        judged=-2,
         simulator_only=True,
         why="nothing can be read and no run repeated from then on: no leak is claimed",
     ),
