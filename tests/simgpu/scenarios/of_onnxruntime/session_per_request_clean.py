@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+
+from tests.simgpu.scenarios.onnx_model import MODEL
+
+
+PROVIDERS = ["CUDAExecutionProvider"]
+
+
+def test_request_is_served() -> None:
+    session = onnxruntime.InferenceSession(MODEL, providers=PROVIDERS)
+    (answer,) = session.run(None, {"x": np.ones(1000, dtype=np.float32)})
+    assert answer.shape == (1000,)

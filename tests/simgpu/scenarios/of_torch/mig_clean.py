@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+import torch
+
+
+def test_on_a_slice_of_the_device() -> None:
+    torch.empty(1 << 20, dtype=torch.uint8, device="cuda")

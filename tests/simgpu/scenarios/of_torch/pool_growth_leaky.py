@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+import torch
+
+
+KEPT: list[torch.Tensor] = []
+
+
+def test_sizes_of_all_kinds() -> None:
+    for mib in (1, 90, 5, 160, 12):
+        torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
+    KEPT.append(torch.empty(512, dtype=torch.uint8, device="cuda"))

@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+import torch
+
+
+KEPT: list[torch.Tensor] = []
+
+
+def test_on_both_devices() -> None:
+    torch.empty(1 << 20, dtype=torch.uint8, device="cuda:0")
+    KEPT.append(torch.empty(1 << 20, dtype=torch.uint8, device="cuda:1"))
