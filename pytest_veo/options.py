@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("off", "fast", "deep")
 GC_MODES = ("freeze", "plain")
+EVIDENCE = ("off", "light", "full")
 PROBES = (
     "host",
     "nvml",
@@ -102,6 +103,14 @@ _OPTIONS: tuple[tuple[str, str, str, str, str], ...] = (
         "most time that confirming one test may take (default: 30 s)",
     ),
     ("archive", "string", "", "DIR", "write every test's record below this folder"),
+    (
+        "evidence",
+        "string",
+        "full",
+        "HOW",
+        "how a leak is explained: full traces allocations in one more run, light "
+        "looks at objects only, off (default: full)",
+    ),
     (
         "gc",
         "string",

@@ -97,7 +97,7 @@ class CheckedSession:
     ) -> list[pytest.TestReport]:
         """Run one item, measured; a re-run of ours goes straight to pytest."""
         assert self.watch is not None
-        if self.watch.is_rerunning:
+        if self.watch.inquiry.is_rerunning:
             return shim.original(item, log=log, nextitem=nextitem)
         return self.watch.run(item, log=log, nextitem=nextitem)
 

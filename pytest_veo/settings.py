@@ -20,6 +20,7 @@ from pytest_veo.budget import MemoryBudget
 from pytest_veo.budget import Tolerance
 from pytest_veo.errors import BadQuantity
 from pytest_veo.errors import BadSetting
+from pytest_veo.options import EVIDENCE
 from pytest_veo.options import GC_MODES
 from pytest_veo.options import text
 from pytest_veo.units import parse_bytes
@@ -42,6 +43,8 @@ class Settings(NamedTuple):
     budget: LeakBudget
     archive: str | None
     strict: bool
+    evidence: str
+    """`off`, `light` or `full`."""
     freeze: bool
     confirm_share: float
     """Confirming may take this share of the time the tests take."""
@@ -75,6 +78,7 @@ def resolve(config: pytest.Config) -> Settings:
         ),
         archive=read("archive")[0] or None,
         strict=bool(config.getini("veo_strict") if strict is None else strict),
+        evidence=_one_of(*read("evidence"), allowed=EVIDENCE),
         freeze=_one_of(*read("gc"), allowed=GC_MODES) == "freeze",
         confirm_share=_share(*read("confirm_share")),
         confirm_start_ns=_time(*read("confirm_start")),

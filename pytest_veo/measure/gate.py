@@ -63,6 +63,11 @@ def is_large(counter: Counter, growth: int) -> bool:
     return growth >= LARGE_BYTES
 
 
+def any_large(suspicions: Sequence[Suspicion]) -> bool:
+    """Whether one of them is followed up whatever it costs."""
+    return any(suspicion.is_large for suspicion in suspicions)
+
+
 class _Idle:
     """What tests of one kind that turned out to be clean have cost of late."""
 

@@ -112,6 +112,13 @@ def rule(first: FirstRun, shown: Confirmed, budget: LeakBudget) -> Verdict:
     return retained(first, budget, runs=shown.runs, spent_ns=shown.spent_ns)
 
 
+def unconfirmed(first: FirstRun, counters: Sequence[Counter], reason: str) -> Verdict:
+    """The verdict on growth that was not followed up."""
+    return Verdict(
+        outcome=Outcome.UNCONFIRMED, findings=_grown(first, counters), reason=reason
+    )
+
+
 def _runs(count: int) -> str:
     return f"{count} run{'' if count == 1 else 's'}"
 

@@ -1,0 +1,227 @@
+"""A suspect's inquiry: run it again, look where it grows, explain what leaks."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from typing import TYPE_CHECKING
+
+from pytest_veo.budget import LeakBudget
+from pytest_veo.budget import Level
+from pytest_veo.measure.bounded import filling_of
+from pytest_veo.measure.confirm import Confirmation
+from pytest_veo.measure.confirm import Confirmed
+from pytest_veo.measure.confirm import Limits
+from pytest_veo.measure.gate import Credit
+from pytest_veo.measure.gate import Suspicion
+from pytest_veo.measure.gate import any_large
+from pytest_veo.measure.ruling import FirstRun
+from pytest_veo.measure.ruling import into_bounded_place
+from pytest_veo.measure.ruling import rule
+from pytest_veo.measure.ruling import unconfirmed
+from pytest_veo.measure.settle import forget_attribute_names
+from pytest_veo.measure.settle import settle
+from pytest_veo.memory.leak import LONG_RUNS
+from pytest_veo.rerun import Rerunner
+from pytest_veo.verdict import CLEAN
+from pytest_veo.verdict import Outcome
+from pytest_veo.verdict import Verdict
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
+
+    from pytest_veo.measure.bounded import Filling
+    from pytest_veo.measure.gate import Gate
+    from pytest_veo.measure.meter import Glance
+    from pytest_veo.measure.meter import Meter
+    from pytest_veo.report.summary import Totals
+    from pytest_veo.settings import Settings
+
+
+CENSUS_RUNS = 8
+"""Re-runs between two looks at the heap's containers."""
+EVIDENCE_RUNS = 4
+"""Re-runs while allocations are traced."""
+FEW_RUNS = 3
+"""The same for tests that take long."""
+SHORT_RUN_NS = 100_000_000
+"""A longer run is long."""
+
+
+class Inquiry:
+    """Looks into suspects; may run them again while the credit lasts."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        settings: Settings,
+        meter: Meter,
+        gate: Gate,
+        totals: Totals,
+    ) -> None:
+        self._config = config
+        self._settings = settings
+        self._meter = meter
+        self._gate = gate
+        self._totals = totals
+        self.credit = Credit(settings.confirm_start_ns, settings.confirm_share)
+        self.is_rerunning = False
+        self.ran = False
+        """Whether the last suspect was run again: the figures have moved."""
+
+    def settle(self, item: pytest.Item, before: Glance) -> Glance:
+        """The figures at rest, other plugins' settle steps included."""
+        return settle(self._meter, before, steps=lambda: self._steps(item))
+
+    def _steps(self, item: pytest.Item) -> None:
+        item.ihook.pytest_veo_settle(config=self._config, item=item)
+
+    def confirm(
+        self,
+        item: pytest.Item,
+        budget: LeakBudget,
+        first: FirstRun,
+        duration_ns: int,
+        suspicions: list[Suspicion],
+    ) -> Verdict:
+        """The verdict on a suspect, or on any test at level deep.
+
+        Args:
+            item: the test.
+            budget: its budget.
+            first: its first run, settled.
+            duration_ns: what that took.
+            suspicions: counters above their gates.
+        """
+        self.ran = False
+        refused = self._why_not_again(budget, duration_ns, suspicions)
+        if refused:
+            if not suspicions:
+                return CLEAN
+            self._totals.not_followed += 1
+            return unconfirmed(first, [s.counter for s in suspicions], refused)
+        self.ran = True
+        self._totals.followed += 1
+        limits = _limits(budget, suspicions, is_experienced=self._gate.is_experienced)
+        shown = self._run_again(item, limits._replace(patience_ns=0))
+        verdict = rule(first, shown, budget)
+        if verdict.is_leak:
+            return self._certain(item, budget, first, shown, limits, verdict)
+        if verdict.outcome is Outcome.CLEAN:
+            self._gate.cleared(suspicions)
+        return verdict
+
+    def _certain(
+        self,
+        item: pytest.Item,
+        budget: LeakBudget,
+        first: FirstRun,
+        shown: Confirmed,
+        limits: Limits,
+        verdict: Verdict,
+    ) -> Verdict:
+        """The verdict once innocent reasons for steady growth were looked for."""
+        place = self._find_filling(item, shown)
+        if place is not None:
+            return into_bounded_place(verdict, place, budget)
+        if shown.run_ns * LONG_RUNS < limits.patience_ns:
+            # Cheap to be patient: growth that ends after all was no leak.
+            shown = self._run_again(item, limits)
+            verdict = rule(first, shown, budget)
+        if verdict.is_leak and self._settings.evidence != "off":
+            lines = self._explain(item, shown)
+            return verdict._replace(evidence=lines)
+        return verdict
+
+    def _why_not_again(
+        self, budget: LeakBudget, duration_ns: int, suspicions: list[Suspicion]
+    ) -> str:
+        if budget.reruns == 0:
+            return "re-runs are not allowed (reruns=0)"
+        if 3 * duration_ns > budget.confirm_time_ns:
+            return "three more runs take longer than confirming may (confirm-time)"
+        must = budget.level is Level.DEEP or any_large(suspicions)
+        if not must and not self.credit.affords(4 * duration_ns):
+            return "small, and the confirming credit is used up (confirm-share)"
+        return ""
+
+    def _run_again(self, item: pytest.Item, limits: Limits) -> Confirmed:
+        def steps() -> None:
+            forget_attribute_names()
+            self._steps(item)
+
+        with self._rerunning(item) as rerunner:
+            # What stands now is put aside: collecting after each run is cheap then.
+            gc.collect()
+            gc.freeze()
+            return Confirmation(self._meter, rerunner, limits, steps=steps).go()
+
+    def _find_filling(self, item: pytest.Item, shown: Confirmed) -> Filling | None:
+        """The bounded place that the item's growth goes into, if it does."""
+        from pytest_veo.evidence.places import Places
+
+        with self._rerunning(item) as rerunner:
+            gc.unfreeze()
+            gc.collect()
+            census = Places.take()
+            before = self._meter.glance()
+            runs = CENSUS_RUNS if shown.run_ns < SHORT_RUN_NS else FEW_RUNS
+            for _ in range(runs):
+                if rerunner.run():
+                    return None
+            after = self.settle(item, before)
+            return filling_of(census.grown(runs), before, after, runs)
+
+    def _explain(self, item: pytest.Item, shown: Confirmed) -> tuple[str, ...]:
+        """Where a confirmed leak is allocated and who holds it, as lines."""
+        from pytest_veo import tracemalloc_ext
+        from pytest_veo.evidence import text
+        from pytest_veo.evidence.collect import Collector
+
+        level = self._settings.evidence
+        runs = EVIDENCE_RUNS if shown.run_ns < SHORT_RUN_NS else FEW_RUNS
+        collector = Collector("light" if level == "light" else "full", tracemalloc_ext)
+        with self._rerunning(item) as rerunner:
+            gc.unfreeze()
+            self.settle(item, self._meter.glance())
+            collector.begin()
+            for _ in range(runs):
+                why = rerunner.run()
+                if why:
+                    collector.abandon()
+                    return (f"no evidence: {why}",)
+            self.settle(item, self._meter.glance())
+            return text.lines(collector.end(runs))
+
+    @contextlib.contextmanager
+    def _rerunning(self, item: pytest.Item) -> Iterator[Rerunner]:
+        """While re-runs of ours go on."""
+        self.is_rerunning = True
+        try:
+            with Rerunner(item) as rerunner:
+                yield rerunner
+        finally:
+            self.is_rerunning = False
+            if self._settings.freeze:
+                gc.freeze()
+            else:
+                gc.unfreeze()
+
+
+def _limits(
+    budget: LeakBudget, suspicions: list[Suspicion], *, is_experienced: bool
+) -> Limits:
+    deep = budget.level is Level.DEEP
+    most = 4096 if deep else 256
+    hasty_runs = 1 if is_experienced and not any_large(suspicions) else 2
+    return Limits(
+        most_runs=most if budget.reruns is None else min(most, budget.reruns),
+        time_ns=budget.confirm_time_ns,
+        patience_ns=2_000_000_000 if deep else 150_000_000,
+        patience_runs=1500 if deep else 100,
+        suspects=None if deep else frozenset(s.counter for s in suspicions),
+        quiet_runs=3 if deep else hasty_runs,
+    )
