@@ -133,7 +133,7 @@ class SessionResults:
             self._complaints.append(
                 f"REQUIRED BUT NOT READ: {', '.join(missing)} (--veo-require)"
             )
-        failing = bool(missing)
+        failing = bool(missing) or any(v.outcome.fails for _, v in self.fixtures)
         if self.settings.strict:
             unsure = [v for _, v in self.verdicts if v.outcome is Outcome.UNCONFIRMED]
             failing |= bool(unsure or self.fixtures or self._complaints)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_veo.budget import LeakBudget
     from pytest_veo.probes.base import Probe
     from pytest_veo.settings import Settings
+    from pytest_veo.verdict import Verdict
 
 
 class CheckedSession:
@@ -118,6 +119,11 @@ class CheckedSession:
         shim.uninstall(self.config)
         self.meter.close()
 
+    def _fixtures(self) -> list[dict[str, Any]]:
+        if self.watch is None:
+            return []
+        return [_fixture_record(*row) for row in self.watch.debts.verdicts()]
+
     def header(self) -> str:
         """The line under pytest's header."""
         names = [probe.name for probe in self.meter.probes]
@@ -131,8 +137,14 @@ class CheckedSession:
             "watched": sorted(str(counter) for counter in self.meter.seen),
             "probes": sorted({counter.probe for counter in self.meter.seen}),
             "troubles": [str(trouble) for trouble in self.meter.troubles],
-            "fixtures": [],
+            "fixtures": self._fixtures(),
         }
+
+
+def _fixture_record(name: str, verdict: Verdict) -> dict[str, Any]:
+    from pytest_veo.archive.record import Record
+
+    return Record(nodeid=name, verdict=verdict).to_dict()
 
 
 def _open_meter(config: pytest.Config, settings: Settings) -> Meter:

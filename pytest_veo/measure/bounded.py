@@ -16,6 +16,7 @@ from pytest_veo.units import Unit
 
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from collections.abc import Sequence
 
     from pytest_veo.evidence.places import GrownPlace
@@ -104,11 +105,27 @@ def filling(
 
 
 def filling_of(
-    grown: Sequence[GrownPlace], before: Glance, after: Glance, runs: int
+    grown: Sequence[GrownPlace],
+    before: Glance,
+    after: Glance,
+    runs: int,
+    slopes: Mapping[str, float],
 ) -> Filling | None:
-    """As `filling`, from the figures before and after the re-runs."""
+    """As `filling`, from the figures before and after the re-runs.
+
+    Args:
+        grown: the places that grew over them.
+        before: figures.
+        after: figures.
+        runs: how many there were.
+        slopes: growth a run of each counter over more runs: a table that doubles
+            makes a leap that few runs do not level out.
+    """
     change = dict(zip(after.layout, growth(before, after), strict=True))
-    per_run = {counter.key: amount / runs for counter, amount in change.items()}
+    per_run = {
+        counter.key: min(amount / runs, slopes.get(counter.key, amount / runs))
+        for counter, amount in change.items()
+    }
     handles = [
         amount / runs
         for counter, amount in change.items()

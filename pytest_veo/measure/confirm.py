@@ -21,6 +21,8 @@ from pytest_veo.memory.leak import Course
 from pytest_veo.memory.leak import Rule
 from pytest_veo.memory.leak import course
 from pytest_veo.memory.leak import deltas
+from pytest_veo.memory.leak import slope
+from pytest_veo.memory.snapshot import HOST
 from pytest_veo.memory.snapshot import Counter
 from pytest_veo.memory.snapshot import Rung
 from pytest_veo.units import Unit
@@ -90,6 +92,14 @@ class Confirmed(NamedTuple):
             for index, course_ in enumerate(self.courses)
             if course_ is Course.GROWING
         )
+
+    def slopes(self) -> dict[str, float]:
+        """Mean growth a run of each counter of the host."""
+        return {
+            counter.key: slope(series)
+            for counter, series in zip(self.layout, self.series, strict=True)
+            if counter.device == HOST
+        }
 
     def likely(self) -> tuple[int, ...]:
         """Places of counters that grew in each run but the first, and no more."""

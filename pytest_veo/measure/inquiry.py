@@ -173,7 +173,8 @@ class Inquiry:
                 if rerunner.run():
                     return None
             after = self.settle(item, before)
-            return filling_of(census.grown(runs), before, after, runs)
+            grown = census.grown(runs)
+            return filling_of(grown, before, after, runs, shown.slopes())
 
     def _explain(self, item: pytest.Item, shown: Confirmed) -> tuple[str, ...]:
         """Where a confirmed leak is allocated and who holds it, as lines."""

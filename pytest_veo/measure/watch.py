@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import itertools
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ import pytest
 from pytest_veo.budget import LeakBudget
 from pytest_veo.budget import Level
 from pytest_veo.measure.collector import Collector
+from pytest_veo.measure.debts import Debts
 from pytest_veo.measure.gate import Gate
 from pytest_veo.measure.gate import any_large
 from pytest_veo.measure.inquiry import Inquiry
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Generator
 
+    from pytest_veo.memory.charge import Booking
     from pytest_veo.report.summary import Totals
     from pytest_veo.settings import Settings
 
@@ -91,6 +94,10 @@ class Watch:
         self.totals = totals
         self.gate = Gate()
         self.ledger = Ledger()
+        self.debts = Debts()
+        self._closed: list[tuple[Booking, Glance]] = []
+        self._standing: Glance | None = None
+        """The figures just before wider scopes went."""
         self.spares = Spares()
         self.collector = Collector(may_freeze=settings.freeze)
         self._budget_of = budget_of
@@ -129,11 +136,29 @@ class Watch:
         if late is not None:
             reports[-1] = late
         if wider.tore_down:
-            self._before = None
+            self._close_fixtures(item)
         self._judged(item, measured)
         if log:
             log_rest(item, reports, passed)
         return reports
+
+    def _close_fixtures(self, item: pytest.Item) -> None:
+        """Wider scopes have gone: see what their fixtures gave back."""
+        self._before = None
+        closed, self._closed = self._closed, []
+        if not closed or self._standing is None:
+            return
+        if any(glance.layout is not self._standing.layout for _, glance in closed):
+            return  # a device came or went: nothing can be compared
+        stages = [self._standing, *(glance for _, glance in closed)]
+        stages.append(self.inquiry.settle(item, self._standing))
+        self.debts.close(
+            [booking for booking, _ in closed],
+            [
+                dict(zip(after.layout, growth(after, before), strict=True))
+                for before, after in itertools.pairwise(stages)
+            ],
+        )
 
     def _start(self) -> Glance:
         self.ledger.start_window()
@@ -171,11 +196,11 @@ class Watch:
     def _looks_guilty(self, item: pytest.Item) -> bool:
         """Whether wider fixtures must stand until the item was looked at."""
         level = self._budget_of(item).level
+        after = self._standing = self.meter.glance()
         if level is Level.OFF or self._errors or self.inquiry.is_rerunning:
             return False
         if level is Level.DEEP or self._before is None:
             return True
-        after = self.meter.glance()
         grown = self._own_growth(self._before, after)
         return not self.gate.is_quiet(after.layout, grown, _fixtures(item))
 
@@ -284,6 +309,13 @@ class Watch:
             after = self.meter.glance()
             taken = zip(after.layout, growth(before, after), strict=True)
             self.ledger.end(fixturedef, booking, dict(taken))
+
+    def pytest_fixture_post_finalizer(self, fixturedef: Any) -> None:
+        """Note that a wider fixture is torn down."""
+        if fixturedef.scope != "function":
+            booking = self.ledger.close(fixturedef)
+            if booking is not None:
+                self._closed.append((booking, self.meter.glance()))
 
 
 _OFF = Verdict(outcome=Outcome.NOT_JUDGED, reason="its level is off")
