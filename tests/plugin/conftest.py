@@ -25,13 +25,17 @@ class Check(Protocol):
         *args: str,
         plugins: Sequence[str] = (),
         level: str = "fast",
-        subprocess: bool = False,
+        inprocess: bool = False,
     ) -> pytest.RunResult: ...
 
 
 @pytest.fixture
 def check(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Check:
-    """Check `test_it.py`, in this process unless told otherwise."""
+    """Check `test_it.py`.
+
+    In a process of its own, for pytester keeps every hook call that it sees in this
+    one: each run of a test would leak it. In this process where nothing is measured.
+    """
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
     def run(
@@ -39,7 +43,7 @@ def check(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Check:
         *args: str,
         plugins: Sequence[str] = (),
         level: str = "fast",
-        subprocess: bool = False,
+        inprocess: bool = False,
     ) -> pytest.RunResult:
         if source is not None:
             pytester.makepyfile(test_it=source)
@@ -49,20 +53,8 @@ def check(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Check:
             start.append(f"--veo-leak-check={level}")
         if not any(arg.startswith("--veo-probes") for arg in args):
             start.append("--veo-probes=host")
-        if subprocess:
-            return pytester.runpytest_subprocess(*start, *args, timeout=100)
-        return pytester.runpytest_inprocess(*start, *args)
+        if inprocess:
+            return pytester.runpytest_inprocess(*start, *args)
+        return pytester.runpytest_subprocess(*start, *args, timeout=100)
 
     return run
-
-
-LEAKY = """
-    kept = []
-
-    def test_leaks():
-        kept.append(bytearray(100_000))
-
-    def test_does_not():
-        bytearray(100_000)
-"""
-"""A leak and its clean twin."""

@@ -116,7 +116,7 @@ def test_what_is_refused_ends_the_run_before_the_first_test(
     check: Check, pytester: pytest.Pytester
 ) -> None:
     refused(
-        check(MUST_NOT_RUN, "--veo-reruns=many"),
+        check(MUST_NOT_RUN, "--veo-reruns=many", inprocess=True),
         pytester,
         "--veo-reruns: 'many' is no number of runs, write 0 or more",
     )
@@ -185,7 +185,8 @@ def test_a_broken_bool_in_the_ini_file_names_its_key(
 def test_a_marker_on_a_class_or_module_is_checked_too(
     check: Check, pytester: pytest.Pytester
 ) -> None:
-    result = check("""
+    result = check(
+        """
         import pytest
 
         pytestmark = pytest.mark.veo_leak(level="of")
@@ -193,7 +194,9 @@ def test_a_marker_on_a_class_or_module_is_checked_too(
         class TestIt:
             def test_marked(self):
                 open("ran", "w").close()
-    """)
+    """,
+        inprocess=True,
+    )
     refused(
         result,
         pytester,
@@ -207,7 +210,7 @@ def test_an_archive_that_cannot_be_written_is_refused(
 ) -> None:
     (pytester.path / "taken").write_text("a file")
     refused(
-        check(MUST_NOT_RUN, "--veo-archive=taken"),
+        check(MUST_NOT_RUN, "--veo-archive=taken", inprocess=True),
         pytester,
         f"cannot write the archive {str(pytester.path / 'taken')!r}: Not a directory",
     )
@@ -216,7 +219,7 @@ def test_an_archive_that_cannot_be_written_is_refused(
 def test_a_level_that_does_not_exist_names_those_that_do(
     check: Check, pytester: pytest.Pytester
 ) -> None:
-    result = check(MUST_NOT_RUN, "--veo-leak-check=deepest", level="")
+    result = check(MUST_NOT_RUN, "--veo-leak-check=deepest", level="", inprocess=True)
     assert result.ret == USAGE
     assert not (pytester.path / "ran").exists()
     assert (
@@ -231,9 +234,11 @@ def test_the_option_does_not_take_the_path_behind_it(
     pytester.mkdir("tests")
     (pytester.path / "tests" / "test_one.py").write_text("def test_one(): pass\n")
     (pytester.path / "test_other.py").write_text("def test_other(): pass\n")
-    result = check(None, "--veo-leak-check", "tests/", level="")
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["veo: leak check fast, *", "tests/test_one.py .*"])
+    args = "--veo-leak-check", "tests/", "--collect-only", "-q"
+    result = check(None, *args, level="", inprocess=True)
+    result.stdout.fnmatch_lines(
+        ["tests/test_one.py::test_one", "", "1 test collected*"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,7 +254,7 @@ def test_the_command_line_goes_before_the_ini_file(
     check: Check, pytester: pytest.Pytester, given: tuple[str, ...], shown: str
 ) -> None:
     pytester.makeini("[pytest]\nveo_leak_check = fast\n")
-    result = check("def test_it(): pass", *given, level="")
+    result = check("def test_it(): pass", "--co", *given, level="", inprocess=True)
     result.stdout.fnmatch_lines([f"veo: leak check {shown}, watching host"])
 
 
@@ -257,7 +262,7 @@ def test_off_on_the_command_line_switches_the_ini_file_off(
     check: Check, pytester: pytest.Pytester
 ) -> None:
     pytester.makeini("[pytest]\nveo_leak_check = deep\n")
-    result = check("def test_it(): pass", level="off")
+    result = check("def test_it(): pass", level="off", inprocess=True)
     result.assert_outcomes(passed=1)
     assert "veo" not in result.stdout.str()
 
@@ -275,7 +280,6 @@ def test_bad_input_of_workers_ends_the_run_as_it_does_without_them(
         """,
         "-n2",
         plugins=["xdist.plugin"],
-        subprocess=True,
     )
     text = result.stdout.str() + result.stderr.str()
     assert result.ret == USAGE
@@ -284,5 +288,7 @@ def test_bad_input_of_workers_ends_the_run_as_it_does_without_them(
 
 
 def test_a_missing_source_is_not_missed_where_nothing_runs(check: Check) -> None:
-    result = check("def test_it(): pass", "--veo-require=host", "--collect-only")
+    result = check(
+        "def test_it(): pass", "--veo-require=host", "--collect-only", inprocess=True
+    )
     assert result.ret == pytest.ExitCode.OK
