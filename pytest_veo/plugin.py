@@ -86,4 +86,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if results is not None:
         results.take(told)
     else:
-        session.config.workeroutput["veo"] = told  # type: ignore[attr-defined]
+        from pytest_veo.results import WORKER_KEY
+
+        session.config.workeroutput[WORKER_KEY] = told  # type: ignore[attr-defined]

@@ -8,21 +8,24 @@ item's parents keeps every wider scope alive.
 from __future__ import annotations
 
 import contextlib
-import io
-import logging
+import shutil
 import sys
-import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import Self
 
 import pytest
 from _pytest import runner
+from _pytest.junitxml import xml_key
+
+from pytest_veo import timeouts
+from pytest_veo.silence import no_warnings
+from pytest_veo.silence import silence
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from collections.abc import Iterator
 
     from _pytest.runner import SetupState
 
@@ -109,7 +112,7 @@ class WiderTeardown:
             else contextlib.nullcontext()
         )
         call = pytest.CallInfo.from_call(
-            lambda: _run_in(capturing, self._original, nextitem),
+            lambda: self._run_held_back(item, capturing, nextitem),
             when="teardown",
             reraise=runner.get_reraise_exceptions(item.config),
         )
@@ -117,16 +120,17 @@ class WiderTeardown:
             return None
         return pytest.TestReport.from_item_and_call(item, call)
 
+    def _run_held_back(
+        self, item: pytest.Item, capturing: Any, nextitem: pytest.Item | None
+    ) -> None:
+        with capturing, timeouts.running(item):
+            self._original(nextitem)
+
 
 def _shares_parents(item: pytest.Item, nextitem: pytest.Item | StandIn | None) -> bool:
     if isinstance(nextitem, StandIn):
         return True
     return nextitem is not None and nextitem.parent is item.parent
-
-
-def _run_in(context: Any, function: Any, argument: Any) -> None:
-    with context:
-        function(argument)
 
 
 class Rerunner:
@@ -143,16 +147,15 @@ class Rerunner:
         self._stack = contextlib.ExitStack()
         self._sections = len(item._report_sections)
         self._properties = len(item.user_properties)
+        self._suite_properties = _suite_properties(item.config)
+        self._known_suite_properties = len(self._suite_properties)
         self._fixturedefs = _wider_fixturedefs(item)
 
     def __enter__(self) -> Self:
         config = self._item.config
-        self._stack.enter_context(_silent_reports(config))
-        self._stack.enter_context(_silent_logging(config))
-        if config.getoption("capture", "no") == "no":
-            void = _Void()
-            self._stack.enter_context(contextlib.redirect_stdout(void))
-            self._stack.enter_context(contextlib.redirect_stderr(void))
+        self._stack.enter_context(silence(config))
+        config.pluginmanager.register(self)
+        self._stack.callback(config.pluginmanager.unregister, self)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -165,30 +168,49 @@ class Rerunner:
             Nothing if it passed, else why it did not.
         """
         item = self._item
-        with warnings.catch_warnings(record=True) as caught:
-            reports = runner.runtestprotocol(
-                item,
-                log=False,
-                nextitem=self._stand_in,  # type: ignore[arg-type]
-            )
-            caught.clear()
-        why = _why_not(reports)
+        try:
+            with no_warnings(), timeouts.running(item):
+                reports = runner.runtestprotocol(
+                    item,
+                    log=False,
+                    nextitem=self._stand_in,  # type: ignore[arg-type]
+                )
+            why = _why_not(reports)
+        except pytest.fail.Exception as error:  # a time limit, between two phases
+            why = f"a re-run did not pass ({error})"
         self._take_back()
         return why
 
     def _take_back(self) -> None:
         del self._item._report_sections[self._sections :]
         del self._item.user_properties[self._properties :]
+        del self._suite_properties[self._known_suite_properties :]
         for fixturedef, count in self._fixturedefs:
             del fixturedef._finalizers[count:]
         forget_last_exception()
 
+    def pytest_fixture_post_finalizer(self, fixturedef: Any) -> None:
+        """Remove a re-run's temporary folder: pytest keeps it for days."""
+        if fixturedef.argname != "tmp_path" or fixturedef.cached_result is None:
+            return
+        folder = fixturedef.cached_result[0]
+        is_pytest_s = fixturedef.func.__module__ == "_pytest.tmpdir"
+        if is_pytest_s and isinstance(folder, Path) and not _is_inside(folder):
+            shutil.rmtree(folder, ignore_errors=True)
 
-class _Void(io.TextIOBase):
-    """Where a re-run prints when pytest does not capture."""
 
-    def write(self, text: str, /) -> int:
-        return len(text)
+def _is_inside(folder: Path) -> bool:
+    """Whether the process works in this folder."""
+    try:
+        return Path.cwd().is_relative_to(folder)
+    except FileNotFoundError:  # it worked in one that is gone
+        return False
+
+
+def _suite_properties(config: pytest.Config) -> list[tuple[str, str]]:
+    """The properties of all of the session's tests that junit XML will have."""
+    xml = config.stash.get(xml_key, None)
+    return xml.global_properties if xml is not None else []
 
 
 def _why_not(reports: list[pytest.TestReport]) -> str:
@@ -222,34 +244,3 @@ def _wider_fixturedefs(item: pytest.Item) -> list[tuple[Any, int]]:
         for fixturedef in fixturedefs
         if fixturedef.scope != "function"
     ]
-
-
-@contextlib.contextmanager
-def _silent_reports(config: pytest.Config) -> Iterator[None]:
-    """No plugin hears of reports made meanwhile (subtests report on their own)."""
-    hook: Any = config.hook.pytest_runtest_logreport
-    implementations = hook._hookimpls
-    hook._hookimpls = []
-    try:
-        yield
-    finally:
-        hook._hookimpls = implementations
-
-
-@contextlib.contextmanager
-def _silent_logging(config: pytest.Config) -> Iterator[None]:
-    """Neither the live log nor the log file repeats what a re-run logs."""
-    plugin = config.pluginmanager.getplugin("logging-plugin")
-    handlers: list[logging.Handler] = [
-        handler
-        for name in ("log_cli_handler", "log_file_handler")
-        if isinstance(handler := getattr(plugin, name, None), logging.Handler)
-    ]
-    levels = [handler.level for handler in handlers]
-    for handler in handlers:
-        handler.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for handler, level in zip(handlers, levels, strict=True):
-            handler.setLevel(level)

@@ -34,6 +34,8 @@ RECORD_ATTRIBUTE = "veo_record"
 """On the last report of a test: its record as a plain dict."""
 WORKER_KEY = "veo"
 """In a worker's output: what it tells the controller at its end."""
+REFUSED_KEY = "refused"
+"""In what a worker tells: why it ran nothing, such as a marker without meaning."""
 
 
 class SessionResults:
@@ -121,13 +123,18 @@ class SessionResults:
     def pytest_testnodedown(self, node: Any) -> None:
         """An xdist worker has ended."""
         told = getattr(node, "workeroutput", {}).get(WORKER_KEY)
-        if told is not None:
-            self.take(told)
+        if told is None:
+            return
+        if REFUSED_KEY in told:
+            raise pytest.UsageError(told[REFUSED_KEY])
+        self.take(told)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Close the archive; fail the run where the settings ask for it."""
         self._finish_archive()
+        if self.config.option.collectonly:
+            return
         missing = [name for name in self.settings.require if name not in self.probes]
         if missing:
             self._complaints.append(

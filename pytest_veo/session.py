@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pytest_veo import options
 from pytest_veo import settings as settings_
 from pytest_veo.errors import BadSetting
 from pytest_veo.measure import shim
@@ -22,6 +23,8 @@ from pytest_veo.report import failure
 from pytest_veo.report import summary
 from pytest_veo.report.summary import Totals
 from pytest_veo.results import RECORD_ATTRIBUTE
+from pytest_veo.results import REFUSED_KEY
+from pytest_veo.results import WORKER_KEY
 from pytest_veo.verdict import Outcome
 
 
@@ -45,17 +48,22 @@ class CheckedSession:
         self._own_budgets: dict[pytest.Item, LeakBudget] = {}
         self._keeps_all = settings.archive is not None
 
-    @pytest.hookimpl(trylast=True)
+    @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check every marker; then take the runner's door."""
-        if self.config.option.collectonly:
+        if self.config.option.collectonly or self.watch is not None:
             return
         if self.config.option.setupshow or self.config.option.setuponly:
             return
         try:
             self._check(session)
         except BadSetting as error:
-            raise pytest.UsageError(str(error)) from error
+            if not hasattr(self.config, "workeroutput"):
+                raise pytest.UsageError(str(error)) from error
+            # A worker that raised would look crashed; the controller raises this.
+            session.items.clear()
+            self.config.workeroutput[WORKER_KEY] = {REFUSED_KEY: str(error)}
+            return
         self.watch = Watch(
             self.config,
             self.settings,
@@ -162,10 +170,11 @@ def _open_meter(config: pytest.Config, settings: Settings) -> Meter:
                     "give the probe another"
                 )
             catalogue[probe.name] = functools.partial(_same, probe)
-    for place, names in (
-        ("veo_probes", settings.probes),
-        ("veo_require", settings.require),
+    for option, names in (
+        ("probes", settings.probes),
+        ("require", settings.require),
     ):
+        _, place = options.text(config, option)
         settings_.check_probes(names, tuple(catalogue), place)
     opened = open_probes(settings.probes or tuple(catalogue), catalogue)
     return Meter(opened.ready, opened.troubles)

@@ -64,7 +64,6 @@ def resolve(config: pytest.Config) -> Settings:
         return text(config, name)
 
     level = _level(*read("leak_check"))
-    strict = config.getoption("veo_strict")
     return Settings(
         level=level,
         probes=_probes(*read("probes"), default=()),
@@ -77,12 +76,23 @@ def resolve(config: pytest.Config) -> Settings:
             confirm_time_ns=_time(*read("confirm_time")),
         ),
         archive=read("archive")[0] or None,
-        strict=bool(config.getini("veo_strict") if strict is None else strict),
+        strict=_strict(config),
         evidence=_one_of(*read("evidence"), allowed=EVIDENCE),
         freeze=_one_of(*read("gc"), allowed=GC_MODES) == "freeze",
         confirm_share=_share(*read("confirm_share")),
         confirm_start_ns=_time(*read("confirm_start")),
     )
+
+
+def _strict(config: pytest.Config) -> bool:
+    if config.getoption("veo_strict"):
+        return True
+    try:
+        return bool(config.getini("veo_strict"))
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        raise BadSetting(
+            f"veo_strict (ini file): neither true nor false, {error}"
+        ) from error
 
 
 def _level(text: str, place: str) -> Level:

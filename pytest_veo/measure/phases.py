@@ -12,6 +12,8 @@ from typing import Any
 
 from _pytest import runner
 
+from pytest_veo import timeouts
+
 
 if TYPE_CHECKING:
     import pytest
@@ -55,6 +57,7 @@ def _phases(
     reports.append(
         runner.call_and_report(item, "teardown", log=False, nextitem=nextitem)
     )
+    timeouts.stop(item)
     return reports
 
 

@@ -1,0 +1,13 @@
+"""What every test may rely on."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions inside tests write 80 columns without colour, wherever this runs."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ("FORCE_COLOR", "PY_COLORS", "PYTEST_ADDOPTS", "CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(name, raising=False)
