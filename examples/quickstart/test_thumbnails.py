@@ -1,6 +1,6 @@
 """What a leak check says of a clean test, a leak, a retention and an allowed leak.
 
-    pytest --veo-leak-check examples/quickstart
+pytest --veo-leak-check examples/quickstart
 """
 
 from __future__ import annotations

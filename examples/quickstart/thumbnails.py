@@ -34,7 +34,7 @@ class Thumbnailer:
     def __init__(self, pixels: bytearray) -> None:
         self.pixels = pixels
 
-    @functools.lru_cache(maxsize=None)  # noqa: B019
+    @functools.cache
     def thumbnail(self, step: int) -> bytes:
         """Every `step`-th pixel. The cache keeps `self`, and with it the image."""
         return bytes(self.pixels[::step])
