@@ -22,6 +22,7 @@ END = "```\n<!-- end -->\n"
 _HEADER = ("platform ", "rootdir: ", "configfile: ", "plugins: ", "cachedir: ")
 _NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 _TIME = re.compile(r"N (ns|us|ms|s)\b")
+_CUT_OFF = re.compile(r"^(FAILED \S+).*\.\.\.$")
 _RULE = re.compile(r"={3,}|_{3,}")
 
 
@@ -57,6 +58,7 @@ def steady(said: str) -> str:
         line = _NUMBER.sub("N", line)
         line = _TIME.sub("TIME", line)
         line = re.sub(r"\b(bytes|[KM]iB|B)\b", "BYTES", line)
+        line = _CUT_OFF.sub(r"\1", line)
         lines.append(re.sub(" {2,}", "  ", _RULE.sub("===", line)).rstrip())
     return "\n".join(lines) + "\n"
 
@@ -81,8 +83,9 @@ def main() -> None:
     """Write both copies anew."""
     text = shown(run().stdout)
     EXPECTED.write_text(text, encoding="utf-8")
-    readme = README.read_text(encoding="utf-8")
-    README.write_text(readme.replace(in_readme(readme), text), encoding="utf-8")
+    before, mark, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    README.write_text(before + mark + text + end + after, encoding="utf-8")
 
 
 if __name__ == "__main__":
