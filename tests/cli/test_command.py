@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from pytest_veo import __version__
+from pytest_veo.cli import COMMANDS
+from pytest_veo.cli import _exists
+from pytest_veo.cli import main
+from pytest_veo.cli import show
+from pytest_veo.errors import ArchiveError
+from pytest_veo.errors import CommandError
+
+
+HERE = [name for name, module in COMMANDS.items() if _exists(module)]
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    listed = capsys.readouterr().out
+    assert all(f"\n    {name} " in listed for name in HERE)
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_every_command_has_a_help_of_its_own(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: veo {name} ")
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"veo {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        pytest.param([], "the following arguments are required: COMMAND", id="none"),
+        pytest.param(["shw"], "argument COMMAND: invalid choice: 'shw'", id="unknown"),
+        pytest.param(["show"], "the following arguments are required: DIR", id="bare"),
+        pytest.param(
+            ["show", "a", "b", "c"], "unrecognized arguments: c", id="too-many"
+        ),
+    ],
+)
+def test_bad_usage_is_refused(
+    capsys: pytest.CaptureFixture[str], argv: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(argv)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        pytest.param(CommandError("no such thing", 3), 3, id="its-own-status"),
+        pytest.param(ArchiveError("no such thing"), 2, id="bad-input"),
+    ],
+)
+def test_an_error_is_one_line_and_an_exit_status(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    status: int,
+) -> None:
+    def fail(_args: object) -> int:
+        raise error
+
+    monkeypatch.setattr(show, "run", fail)
+    assert main(["show", "DIR"]) == status
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "veo show: no such thing\n")
+
+
+def test_a_command_that_is_asked_for_leaves_the_others_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, COMMANDS["doctor"], None)
+    assert main(["show", "/nowhere"]) == 2
+    assert "no archive" in capsys.readouterr().err
