@@ -160,7 +160,8 @@ def _values_of(owner: object) -> list[tuple[str, object]]:
 
 def _name_in(above: object, held: object) -> str:
     values = above if type(above) is dict else objects.instance_dict(above)
-    names = (k for k, v in (values or {}).items() if v is held and type(k) is str)
+    pairs = list((values or {}).items())
+    names = (k for k, v in pairs if v is held and type(k) is str)
     return next(names, "")
 
 
@@ -171,7 +172,7 @@ def _limit_of_namespace(held: object, space: object, entries: int) -> Bound | No
     words = _words(_name_in(space, held))
     alike = [
         (name, value)
-        for name, value in space.items()
+        for name, value in list(space.items())
         if type(name) is str and any(word in name.lower() for word in words)
     ]
     named = [pair for pair in alike if _CONSTANT.search(pair[0].lower())]

@@ -114,11 +114,12 @@ class Collector:
         if self._native is not None:
             self._native.begin()
             return
-        self._places = Places.take()
+        if self._tracing is not None:
+            self._history.begin()  # before the census: torch imports a lot for it
         self._blocks = device_blocks.look()
+        self._places = Places.take()
         self._descriptors.begin()
         if self._tracing is not None:
-            self._history.begin()
             self._tracing.begin()
         if self._domains is not None:
             self._domains.start()
@@ -144,13 +145,14 @@ class Collector:
         descriptors = self._descriptors.end()
         created = creations.find(born, descriptors, runs)
         sites, notes = self._end_tracing(runs)
-        blocks = device_blocks.grown(self._blocks, device_blocks.look(), runs)
-        self._history.end()
         chosen = newborn.representatives(born, runs)
         counts = newborn.census(born, runs)
         found = holders.find(chosen, [born], self._seconds)
         del born, chosen
         places = self._grown_places(runs)
+        # Last: torch imports a lot to put names to the stacks it has recorded.
+        blocks = device_blocks.grown(self._blocks, device_blocks.look(), runs)
+        self._history.end()
         evidence = Evidence(
             level=self._level,
             runs=runs,

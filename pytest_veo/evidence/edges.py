@@ -66,7 +66,7 @@ def label(parent: object, child: object) -> str:
 
 
 def _dict_label(parent: dict[object, object], child: object) -> str:
-    for key, value in dict.items(parent):
+    for key, value in _pairs(parent):
         if value is child:
             return f"[{objects.key_text(key)}]"
         if key is child:
@@ -74,8 +74,13 @@ def _dict_label(parent: dict[object, object], child: object) -> str:
     return _slot_label(parent, child)
 
 
+def _pairs(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """The entries as they are now; another thread may go on to change the dict."""
+    return zip(list(dict.keys(held)), list(dict.values(held)), strict=False)
+
+
 def _index_label(values: Iterable[object], child: object) -> str:
-    found = next((i for i, value in enumerate(values) if value is child), None)
+    found = next((i for i, value in enumerate(list(values)) if value is child), None)
     return "" if found is None else f"[{found}]"
 
 
@@ -85,14 +90,14 @@ def _slot_label(parent: object, child: object) -> str:
 
 def _attribute_label(parent: object, child: object) -> str:
     held = objects.instance_dict(parent) if not objects.is_module(parent) else None
-    for name, value in (held or {}).items():
+    for name, value in _pairs(held or {}):
         if value is child:
             return f".{name}"
     return _slot_label(parent, child)
 
 
 def _class_label(parent: type, child: object) -> str:
-    for name, value in objects.namespace(parent).items():
+    for name, value in _pairs(objects.namespace(parent)):
         if value is child:
             return f".{name}"
     if any(child is base for base in objects.mro(parent)):

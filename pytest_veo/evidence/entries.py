@@ -40,7 +40,8 @@ def newest(held: object, count: int) -> Iterator[tuple[object, ...]]:
         return itertools.islice(_cached(held), count)
     if type(held) is queue.SimpleQueue:
         return itertools.islice(_queued(held), count)
-    return itertools.islice(_backwards(held), count)
+    # All at once, in C: another thread may change the container between two steps.
+    return iter(list(itertools.islice(_backwards(held), count)))
 
 
 def newest_type(held: object) -> str:

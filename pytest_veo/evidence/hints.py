@@ -75,8 +75,7 @@ def _cache_on_method(evidence: Evidence) -> bool:
 
 
 def _kept_graph(evidence: Evidence) -> bool:
-    is_torch = any(born.type_name.startswith("torch.") for born in evidence.born)
-    return is_torch and any("Tensor" in h.type_name for h in evidence.holders)
+    return any(holder.form.endswith("with a graph") for holder in evidence.holders)
 
 
 def _held_by_c(evidence: Evidence) -> bool:

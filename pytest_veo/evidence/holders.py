@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import Any
 
 from pytest_veo.evidence import chains
 from pytest_veo.evidence import objects
@@ -23,6 +25,8 @@ class Holder:
 
     type_name: str
     """The type of the object that is held."""
+    form: str = ""
+    """What else is known of it without running its code: `(64, 64) float32 cuda:0`."""
     root: Root
     path: str
     """The chain as one expression: `shop.cache.SESSIONS['k'].parser`."""
@@ -35,6 +39,7 @@ class Holder:
         ends_with_type = self.path.endswith(f"-> {self.type_name}")
         first = self.path if ends_with_type else f"{self.path} -> {self.type_name}"
         first = first.removeprefix(" -> ")
+        first = f"{first} {self.form}" if self.form else first
         return (first, self.reason) if self.reason else (first,)
 
 
@@ -56,6 +61,7 @@ def find(
         chain = chains.describe(ascent)
         holder = Holder(
             type_name=objects.type_name(type(obj)),
+            form=_form(obj),
             root=chain.root,
             path=_path(chain),
             steps=chain.steps,
@@ -73,6 +79,25 @@ def _is_same_chain(one: Holder, other: Holder) -> bool:
     if not first or not second:
         return first == second and one.type_name == other.type_name
     return first.startswith(second) or second.startswith(first)
+
+
+def _form(obj: object) -> str:
+    """Shape, type, device and graph of a tensor that is exactly torch's own.
+
+    A subclass may answer for itself, by `__torch_function__`: its code must not run.
+    """
+    torch: Any = sys.modules.get("torch")
+    own = [getattr(torch, "Tensor", None), getattr(_nn(), "Parameter", None)]
+    if torch is None or not any(type(obj) is kind for kind in own):
+        return ""
+    tensor: Any = obj
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    graph = "" if tensor.grad_fn is None else " with a graph"
+    return f"{tuple(tensor.shape)} {dtype} {tensor.device}{graph}"
+
+
+def _nn() -> Any:
+    return sys.modules.get("torch.nn.parameter")
 
 
 def _path(chain: chains.Chain) -> str:

@@ -23,7 +23,7 @@ def lines(evidence: Evidence, most: int = _MOST_LINES) -> tuple[str, ...]:
     """The evidence in at most `most` lines, each with its kind in front."""
     allocated = [
         *(_device_line(site) for site in evidence.device_sites[:_MOST_SITES]),
-        *(_site_line(site) for site in _telling(evidence.sites)[:_MOST_SITES]),
+        *(_site_line(site) for site in _telling(evidence)[:_MOST_SITES]),
         *(line for site in evidence.native_sites[:1] for line in _native_lines(site)),
     ]
     found = [
@@ -36,10 +36,14 @@ def lines(evidence: Evidence, most: int = _MOST_LINES) -> tuple[str, ...]:
     return tuple(found[:most])
 
 
-def _telling(sites: tuple[Site, ...]) -> list[Site]:
+def _telling(evidence: Evidence) -> list[Site]:
     """Without the crumbs beside a line that allocates far more."""
-    most = max((site.bytes_per_run for site in sites), default=0)
-    return [site for site in sites if site.bytes_per_run * _CRUMB >= most]
+    sizes = [
+        *(site.bytes_per_run for site in evidence.sites),
+        *(site.bytes_per_run for site in evidence.device_sites),
+    ]
+    most = max(sizes, default=0)
+    return [site for site in evidence.sites if site.bytes_per_run * _CRUMB >= most]
 
 
 def _labelled(label: str, texts: list[str]) -> list[str]:

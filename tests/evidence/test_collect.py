@@ -46,13 +46,6 @@ class Parser:
         return indent
 
 
-class Tensor:
-    """What torch.Tensor looks like from here."""
-
-    __module__ = "torch"
-    __qualname__ = "Tensor"
-
-
 @pytest.fixture(autouse=True)
 def _clean() -> Iterator[None]:
     yield
@@ -267,19 +260,14 @@ def keep_error() -> None:
         KEPT.append(error)
 
 
-def keep_tensor() -> None:
-    KEPT.append(Tensor())
-
-
 @pytest.mark.parametrize(
     ("step", "hint"),
     [
         (add_handler, "logging handler that stays"),
         (keep_error, "exception that keeps frames"),
-        (keep_tensor, "graph kept by a tensor"),
         (lambda: KEPT.append([1]), "list that only grows"),
     ],
-    ids=["handler", "exception", "tensor", "list"],
+    ids=["handler", "exception", "list"],
 )
 def test_a_pattern_with_its_evidence_has_a_hint(
     step: Callable[[], object], hint: str
@@ -381,6 +369,43 @@ def test_a_history_the_user_records_is_left_alone(torch_cuda: TorchCuda) -> None
     assert evidence.notes == (
         "torch's memory history was on already and is used as it is",
     )
+
+
+class Tensor:
+    """torch.Tensor as far as its short form goes."""
+
+    shape, dtype, device = (2, 3), "torch.float32", "cuda:0"
+
+    def __init__(self, grad_fn: object = None) -> None:
+        self.grad_fn = grad_fn
+
+
+class LazyTensor(Tensor):
+    @property
+    def grad_fn(self) -> object:
+        raise AssertionError("code of the user ran")
+
+    @grad_fn.setter
+    def grad_fn(self, value: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("make", "form", "has_hint"),
+    [
+        (lambda: Tensor(grad_fn=object()), "(2, 3) float32 cuda:0 with a graph", True),
+        (Tensor, "(2, 3) float32 cuda:0", False),
+        (LazyTensor, "", False),
+    ],
+    ids=["graph", "no graph", "subclass"],
+)
+def test_a_tensor_is_described_and_a_kept_graph_is_hinted_at(
+    torch_cuda: TorchCuda, make: Callable[[], object], form: str, has_hint: bool
+) -> None:
+    vars(sys.modules["torch"])["Tensor"] = Tensor
+    evidence = evidence_of(lambda: KEPT.append(make()))
+    assert evidence.holders[0].form == form
+    hints = [hint.partition(":")[0] for hint in evidence.hints]
+    assert ("graph kept by a tensor" in hints) is has_hint
 
 
 def test_jax_is_not_started_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -429,3 +429,24 @@ def test_an_entry_in_two_caches_is_weighed_once(shop: Any) -> None:
 
     weights = [p.held_large_bytes > 1900 for p in in_shop(grown_by(step))]
     assert sorted(weights) == [False, True]
+
+
+def test_containers_that_other_threads_change_meanwhile_do_no_harm(shop: Any) -> None:
+    shop.TABLE, shop.KEPT = {}, []
+    stop = threading.Event()
+
+    def churn() -> None:
+        while not stop.is_set():
+            number = next(NUMBERS)
+            shop.TABLE[number] = [number]
+            shop.TABLE.pop(number - 40, None)
+
+    thread = threading.Thread(target=churn)
+    thread.start()
+    try:
+        for _ in range(5):
+            grown = grown_by(lambda: shop.KEPT.append([shop.TABLE]))
+            assert "shop.KEPT" in [place.path for place in grown]
+    finally:
+        stop.set()
+        thread.join(30)
