@@ -16,6 +16,8 @@ from pytest_veo.errors import BadSetting
 
 
 if TYPE_CHECKING:
+    from pytest_veo.measure.meter import Meter
+    from pytest_veo.measure.window import MemoryWindows
     from pytest_veo.results import SessionResults
     from pytest_veo.session import CheckedSession
 
@@ -67,6 +69,50 @@ def _start(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.stash[RESULTS_KEY] = SessionResults(config, resolved)
         config.pluginmanager.register(config.stash[RESULTS_KEY], "veo-results")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Hold tests to their memory budgets, if any has one."""
+    marked = [item for item in session.items if _has_memory_marker(item)]
+    if not marked or session.config.option.collectonly:
+        return
+    from pytest_veo.fixtures import MemoryBudgets
+
+    try:
+        budgets = MemoryBudgets(_meter(session.config), marked)
+    except BadSetting as error:
+        raise pytest.UsageError(str(error)) from error
+    session.config.pluginmanager.register(budgets, "veo-memory-budgets")
+
+
+def _has_memory_marker(item: pytest.Item) -> bool:
+    return item.get_closest_marker("veo_memory") is not None
+
+
+def _meter(config: pytest.Config) -> Meter:
+    """The session's meter; one of its own where nothing is checked for leaks."""
+    session = config.stash.get(SESSION_KEY, None)
+    if session is not None:
+        return session.meter
+    from pytest_veo import settings
+    from pytest_veo.session import open_meter
+
+    meter = open_meter(config, settings.resolve(config))
+    config.add_cleanup(meter.close)
+    return meter
+
+
+@pytest.fixture
+def veo_memory(request: pytest.FixtureRequest) -> MemoryWindows:
+    """Open windows on memory inside a test.
+
+    `with veo_memory.window("decode") as w: ...`, then
+    `w.growth("torch.allocated")` and `w.peak("host.rss")`.
+    """
+    from pytest_veo.measure.window import MemoryWindows
+
+    return MemoryWindows(_meter(request.config))
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

@@ -43,7 +43,7 @@ class CheckedSession:
         self.config = config
         self.settings = settings
         self.totals = Totals()
-        self.meter = _open_meter(config, settings)
+        self.meter = open_meter(config, settings)
         self.watch: Watch | None = None
         self._own_budgets: dict[pytest.Item, LeakBudget] = {}
         self._keeps_all = settings.archive is not None
@@ -155,7 +155,7 @@ def _fixture_record(name: str, verdict: Verdict) -> dict[str, Any]:
     return Record(nodeid=name, verdict=verdict).to_dict()
 
 
-def _open_meter(config: pytest.Config, settings: Settings) -> Meter:
+def open_meter(config: pytest.Config, settings: Settings) -> Meter:
     """The meter over the wanted probes, ours and those of other plugins.
 
     Raises:

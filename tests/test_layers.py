@@ -48,6 +48,7 @@ NEIGHBOURS = {
     ("measure", "settings"),
     ("measure", "rerun"),
     ("session", "results"),
+    ("cli", "frames_cli"),
     ("rerun", "settings"),
     ("settings", "hookspec"),
 }
@@ -73,7 +74,8 @@ def imports_of(path: Path) -> set[str]:
             continue
         for name in names:
             parts = name.split(".")
-            if parts[0] == "pytest_veo" and len(parts) > 1:
+            is_room = len(parts) > 1 and not parts[1].startswith("__version")
+            if parts[0] == "pytest_veo" and is_room:
                 found.add(parts[1])
     return found
 
