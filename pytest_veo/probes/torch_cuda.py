@@ -18,6 +18,7 @@ from typing import cast
 
 from pytest_veo.memory.snapshot import HOST
 from pytest_veo.memory.snapshot import Counter
+from pytest_veo.memory.snapshot import Kind
 from pytest_veo.memory.snapshot import Rung
 from pytest_veo.probes.cuda_driver import DriverWatch
 from pytest_veo.probes.gauges import Gauge
@@ -143,9 +144,11 @@ class TorchCudaProbe(GaugedProbe):
     def _add_requested(self, torch: Any, ordinal: int, device: str) -> None:
         def take() -> tuple[int, ...]:
             stats = torch._C._cuda_memoryStats(ordinal)
-            return (stats["requested_bytes"]["all"]["current"],)
+            requested = stats["requested_bytes"]["all"]["current"]
+            return requested, stats["allocated_bytes"]["all"]["peak"]
 
-        self._add_slow(Gauge((_live("requested", device, step=1),), take))
+        counters = (_live("requested", device, step=1), _peak(device))
+        self._add_slow(Gauge(counters, take))
 
     def _prove_driver_pool(self, torch: Any, ordinal: int) -> None:
         """Watch the driver's stream-ordered pool once it has reported any byte.
@@ -286,6 +289,20 @@ def _held(name: str, device: str, *, gate: int = 0, step: int = _SEGMENT) -> Cou
         exact=False,
         gate=gate,
         step=step,
+    )
+
+
+def _peak(device: str) -> Counter:
+    """PyTorch's own running peak: read, never reset, for the user may be at it."""
+    return Counter(
+        probe=TorchCudaProbe.name,
+        name="allocated_peak",
+        unit=Unit.BYTES,
+        device=device,
+        rung=Rung.DEVICE,
+        kind=Kind.PEAK,
+        exact=False,
+        step=_ROUNDING,
     )
 
 
