@@ -41,13 +41,16 @@ def copied(value: Any) -> Any:
 
 
 def held_and_freed(value: Any) -> tuple[Weight, int]:
+    gc.freeze()  # collections of the rest of the heap would take most of the time
     box = [copied(value)]
     (weight,) = retained.held_by([iter(box)], {id(box[0]): 1})
     gc.collect()
     before = sys.getallocatedblocks()
     box.clear()
     gc.collect()  # which also empties the free lists
-    return weight, before - sys.getallocatedblocks()
+    freed = before - sys.getallocatedblocks()
+    gc.unfreeze()
+    return weight, freed
 
 
 @settings(max_examples=30, deadline=None)
