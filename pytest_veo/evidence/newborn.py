@@ -21,6 +21,7 @@ _OFTEN = 0.5  # of the runs: what comes more rarely is not the test's
 _MOST_TYPES = 12
 _BEARERS = ("Thread", "Process", "Popen", "Task", "Session", "Connection")
 _FRAMEWORKS = ("torch", "cupy", "jax", "jaxlib", "numba", "onnxruntime", "tensorflow")
+_USERS = 2
 _MACHINERY = 5
 _MACHINERY_NAMES = (
     *("type", "cell", "frame", "function", "traceback", "method", "mappingproxy"),
@@ -97,7 +98,9 @@ def representatives(newborn: list[object], runs: int, most: int = 3) -> list[obj
     groups = [group for group in by_kind.values() if len(group) >= enough]
     inner = set(map(id, gc.get_referents(*newborn))) if groups else set()
     groups.sort(key=lambda group: (_rank(group[0]), _is_inner(group, inner)))
-    telling = [group for group in groups if _rank(group[0]) < _MACHINERY]
+    best = min((_rank(group[0]) for group in groups), default=_MACHINERY)
+    worst = _USERS if best < _USERS else _MACHINERY - 1
+    telling = [group for group in groups if _rank(group[0]) <= worst]
     chosen = [_middle(group, inner) for group in telling[:most]]
     if telling and _rank(telling[0][0]) == 0:
         # A graph in C++ holds all of a framework's objects but the newest.
@@ -128,5 +131,5 @@ def _rank(example: object) -> int:
         return _MACHINERY
     if objects.is_made_in_python(kind):
         module = objects.type_module(kind)
-        return 2 if roots.owner_of(module) == "user" else 3
+        return _USERS if roots.owner_of(module) == "user" else 3
     return 4
