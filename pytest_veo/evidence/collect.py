@@ -22,10 +22,12 @@ from pytest_veo.evidence.native import NativeTracing
 from pytest_veo.evidence.newborn import Born
 from pytest_veo.evidence.places import GrownPlace
 from pytest_veo.evidence.places import Places
+from pytest_veo.evidence.roots import Root
 
 
 Level = Literal["light", "full", "native"]
 
+_PYTEST = ("_pytest.", "pluggy.")
 _KNOWN_DOMAINS = {389047: "NumPy array data"}
 
 
@@ -60,6 +62,27 @@ class Evidence:
     hints: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What could not be looked at, and why."""
+
+    @property
+    def names_nothing(self) -> bool:
+        """Whether no line, object, place or handle explains the leak."""
+        named = (self.sites, self.device_sites, self.native_sites, self.holders)
+        return not any((*named, self.creations))
+
+    def without_machinery(self) -> Evidence:
+        """Without what pytest keeps between two runs, and C code's passing objects."""
+        return dataclasses.replace(
+            self,
+            holders=tuple(h for h in self.holders if not _is_machinery(h)),
+            places=tuple(p for p in self.places if p.owner != "pytest"),
+        )
+
+
+def _is_machinery(holder: Holder) -> bool:
+    if holder.root is Root.PYTEST or holder.path.startswith(_PYTEST):
+        return True
+    is_loose = holder.root in (Root.NATIVE, Root.UNKNOWN)
+    return is_loose and "." not in holder.type_name
 
 
 class Collector:

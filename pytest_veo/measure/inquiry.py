@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib.util
 from typing import TYPE_CHECKING
 
 from pytest_veo.budget import LeakBudget
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pytest_veo.evidence.collect import Collector
+    from pytest_veo.evidence.collect import Evidence
     from pytest_veo.measure.bounded import Filling
     from pytest_veo.measure.gate import Gate
     from pytest_veo.measure.meter import Glance
@@ -49,6 +52,12 @@ FEW_RUNS = 3
 """The same for tests that take long."""
 SHORT_RUN_NS = 100_000_000
 """A longer run is long."""
+
+
+_NATIVE_HINT = (
+    "native: no Python line or object explains it; native stacks need memray: "
+    "pip install 'pytest-veo[native]'"
+)
 
 
 class Inquiry:
@@ -183,8 +192,23 @@ class Inquiry:
         from pytest_veo.evidence.collect import Collector
 
         level = self._settings.evidence
-        runs = EVIDENCE_RUNS if shown.run_ns < SHORT_RUN_NS else FEW_RUNS
         collector = Collector("light" if level == "light" else "full", tracemalloc_ext)
+        found = self._collect(item, shown, collector)
+        if isinstance(found, str):
+            return (f"no evidence: {found}",)
+        found = found.without_machinery()
+        if level == "light" or not found.names_nothing:
+            return text.lines(found)
+        if importlib.util.find_spec("memray") is None:
+            return (*text.lines(found), _NATIVE_HINT)
+        native = self._collect(item, shown, Collector("native"))
+        return text.lines(found if isinstance(native, str) else native)
+
+    def _collect(
+        self, item: pytest.Item, shown: Confirmed, collector: Collector
+    ) -> Evidence | str:
+        """The evidence of a few more runs, or why there is none."""
+        runs = EVIDENCE_RUNS if shown.run_ns < SHORT_RUN_NS else FEW_RUNS
         with self._rerunning(item) as rerunner:
             gc.unfreeze()
             self.settle(item, self._meter.glance())
@@ -193,9 +217,9 @@ class Inquiry:
                 why = rerunner.run()
                 if why:
                     collector.abandon()
-                    return (f"no evidence: {why}",)
+                    return why
             self.settle(item, self._meter.glance())
-            return text.lines(collector.end(runs))
+            return collector.end(runs)
 
     @contextlib.contextmanager
     def _rerunning(self, item: pytest.Item) -> Iterator[Rerunner]:
