@@ -115,6 +115,13 @@ def test_the_output_it_shows_is_the_quickstarts() -> None:
     )
 
 
+def test_the_failure_that_the_guide_explains_is_the_quickstarts() -> None:
+    guide = (ROOT / "docs/leak-check.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"^```\n(leaked .*?)^```$", guide, re.M | re.S)
+    expected = quickstart.EXPECTED.read_text(encoding="utf-8")
+    assert quickstart.steady(told) in quickstart.steady(expected)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

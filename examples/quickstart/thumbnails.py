@@ -6,7 +6,7 @@ import functools
 import zlib
 
 
-WIDTH, HEIGHT = 256, 128
+WIDTH, HEIGHT = 512, 256
 _gamma_table: list[int] = []
 _crash_notes: list[bytearray] = []
 

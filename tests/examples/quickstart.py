@@ -23,6 +23,7 @@ _HEADER = ("platform ", "rootdir: ", "configfile: ", "plugins: ", "cachedir: ")
 _NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 _TIME = re.compile(r"N (ns|us|ms|s)\b")
 _CUT_OFF = re.compile(r"^(FAILED \S+).*\.\.\.$")
+_DELTAS = re.compile(r"  then .*")
 _RULE = re.compile(r"={3,}|_{3,}")
 
 
@@ -55,6 +56,7 @@ def steady(said: str) -> str:
     for line in said.splitlines():
         if line.startswith(_HEADER):
             continue
+        line = _DELTAS.sub("  then DELTAS", line)
         line = _NUMBER.sub("N", line)
         line = _TIME.sub("TIME", line)
         line = re.sub(r"\b(bytes|[KM]iB|B)\b", "BYTES", line)
