@@ -167,6 +167,8 @@ class SessionResults:
         if self.config.option.collectonly:
             return
         terminalreporter.section("veo")
+        seen = self.totals.judged + self.totals.not_judged
+        self.totals.unmeasured = max(0, self._tests - seen)
         lines = summary.closing(
             self.totals, self.verdicts, self.fixtures, tuple(self.troubles)
         )

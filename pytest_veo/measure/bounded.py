@@ -145,4 +145,4 @@ def _is_suspect(place: GrownPlace) -> bool:
 
     is_innocent = place.is_bounded or place.is_bookkeeping or place.owner == "pytest"
     # What no Python object refers to is most often a passing object of C code.
-    return not is_innocent and place.root is not Root.NATIVE
+    return not is_innocent and place.is_certain and place.root is not Root.NATIVE

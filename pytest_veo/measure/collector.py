@@ -33,6 +33,13 @@ class Collector:
         gc.collect()
         gc.freeze()
 
+    def thaw(self) -> None:
+        """Collect everything, what was put aside included."""
+        gc.unfreeze()
+        gc.collect()
+        if self._may_freeze:
+            gc.freeze()
+
     def rest(self, test_ns: int) -> None:
         """Collect at the end of a wider scope, everything if that is affordable.
 
@@ -52,8 +59,6 @@ class Collector:
         earned_ns = (test_ns - self._last_full_ns) * _FULL_PASS_SHARE
         if earned_ns > self._full_cost_ns:
             began = time.perf_counter_ns()
-            gc.unfreeze()
-            gc.collect()
-            gc.freeze()
+            self.thaw()
             self._full_cost_ns = time.perf_counter_ns() - began
             self._last_full_ns = test_ns

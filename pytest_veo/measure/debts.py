@@ -35,30 +35,10 @@ class Debts:
     def __init__(self) -> None:
         self._owed: dict[str, list[Amounts]] = {}
 
-    def close(self, closed: Sequence[Booking], freed: Sequence[Amounts]) -> None:
-        """These fixtures were torn down one after the other.
-
-        Args:
-            closed: in the order of their teardowns.
-            freed: what came back until the end of the first one's finalizers, from
-                there to the end of the second one's, and so on; last, what came back
-                after all of them. A fixture's value goes when its finalizers are
-                through, so each may have freed in two of these intervals, and cycles
-                of any of them in the last.
-        """
-        left = [dict(amounts) for amounts in freed]
-        owed = [
-            {counter: amount for counter, amount in booking.own().items() if amount > 0}
-            for booking in closed
-        ]
-        for place, debt in enumerate(owed):
-            _pay(debt, left[place])
-            _pay(debt, left[place + 1])
-        for debt in owed:
-            _pay(debt, left[-1])
-        for booking, debt in zip(closed, owed, strict=True):
-            rest = {c: amount for c, amount in debt.items() if _counts(c, amount)}
-            self._owed.setdefault(booking.fixture, []).append(rest)
+    def close(self, closed: Sequence[Booking], debts: Sequence[Amounts]) -> None:
+        """These fixtures were torn down and owe so much each."""
+        for booking, debt in zip(closed, debts, strict=True):
+            self._owed.setdefault(booking.fixture, []).append(debt)
 
     def verdicts(self) -> list[tuple[str, Verdict]]:
         """The fixtures that owe something, with the verdict on each."""
@@ -68,6 +48,36 @@ class Debts:
             if verdict is not None:
                 found.append((fixture, verdict))
         return found
+
+
+def unpaid(closed: Sequence[Booking], freed: Sequence[Amounts]) -> list[Amounts]:
+    """What each of some fixtures, torn down one after the other, still owes.
+
+    Args:
+        closed: in the order of their teardowns.
+        freed: what came back until the end of the first one's finalizers, from there
+            to the end of the second one's, and so on; last, what came back after all
+            of them. A fixture's value goes when its finalizers are through, so each
+            may have freed in two of these intervals, and cycles of any in the last.
+    """
+    left = [dict(amounts) for amounts in freed]
+    owed = [
+        {counter: amount for counter, amount in booking.own().items() if amount > 0}
+        for booking in closed
+    ]
+    for place, debt in enumerate(owed):
+        _pay(debt, left[place])
+        _pay(debt, left[place + 1])
+    for debt in owed:
+        _pay(debt, left[-1])
+    return [
+        {
+            counter: amount
+            for counter, amount in debt.items()
+            if _counts(counter, amount)
+        }
+        for debt in owed
+    ]
 
 
 def _pay(debt: Amounts, purse: Amounts) -> None:

@@ -20,6 +20,7 @@ from pytest_veo.budget import LeakBudget
 from pytest_veo.budget import Level
 from pytest_veo.measure.collector import Collector
 from pytest_veo.measure.debts import Debts
+from pytest_veo.measure.debts import unpaid
 from pytest_veo.measure.gate import Gate
 from pytest_veo.measure.gate import any_large
 from pytest_veo.measure.inquiry import Inquiry
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Generator
 
+    from pytest_veo.memory.charge import Amounts
     from pytest_veo.memory.charge import Booking
     from pytest_veo.report.summary import Totals
     from pytest_veo.settings import Settings
@@ -117,7 +119,22 @@ class Watch:
         if wider is None:
             wider = self._wider = WiderTeardown(item.session)
         before = self._start()
+        self._standing = None
         wider.watch(item, self._looks_guilty)
+        try:
+            return self._run(item, wider, before, log=log, nextitem=nextitem)
+        finally:
+            wider.leave()
+
+    def _run(
+        self,
+        item: pytest.Item,
+        wider: WiderTeardown,
+        before: Glance,
+        *,
+        log: bool,
+        nextitem: pytest.Item | None,
+    ) -> list[pytest.TestReport]:
         began = time.perf_counter_ns()
         reports = run_phases(item, log=log, nextitem=nextitem)
         measured = Measured(reports, time.perf_counter_ns() - began)
@@ -136,29 +153,32 @@ class Watch:
         if late is not None:
             reports[-1] = late
         if wider.tore_down:
-            self._close_fixtures(item)
+            self._before = None
+            self._close_fixtures(self._standing)
         self._judged(item, measured)
         if log:
             log_rest(item, reports, passed)
         return reports
 
-    def _close_fixtures(self, item: pytest.Item) -> None:
-        """Wider scopes have gone: see what their fixtures gave back."""
-        self._before = None
+    def _close_fixtures(self, standing: Glance | None) -> None:
+        """Wider fixtures have gone: see what they gave back.
+
+        Args:
+            standing: the figures before the first of them went.
+        """
         closed, self._closed = self._closed, []
-        if not closed or self._standing is None:
+        if not closed or standing is None:
             return
-        if any(glance.layout is not self._standing.layout for _, glance in closed):
+        bookings = [booking for booking, _ in closed]
+        gc.collect()
+        stages = [standing, *(glance for _, glance in closed), self.meter.glance()]
+        if any(stage.layout is not standing.layout for stage in stages):
             return  # a device came or went: nothing can be compared
-        stages = [self._standing, *(glance for _, glance in closed)]
-        stages.append(self.inquiry.settle(item, self._standing))
-        self.debts.close(
-            [booking for booking, _ in closed],
-            [
-                dict(zip(after.layout, growth(after, before), strict=True))
-                for before, after in itertools.pairwise(stages)
-            ],
-        )
+        freed = _freed(stages)
+        if any(unpaid(bookings, freed)):
+            self.collector.thaw()  # cycles of what was put aside go only now
+            freed = _freed([*stages[:-1], self.meter.glance()])
+        self.debts.close(bookings, unpaid(bookings, freed))
 
     def _start(self) -> Glance:
         self.ledger.start_window()
@@ -210,6 +230,7 @@ class Watch:
         self._before = after
         if level is Level.OFF:
             measured.verdict = _OFF
+            self.totals.not_judged += 1
             return
         self.totals.judged += 1
         grown = self._own_growth(before, after)
@@ -301,6 +322,8 @@ class Watch:
         """Book what a wider fixture takes on that fixture."""
         if fixturedef.scope == "function" or self.inquiry.is_rerunning:
             return (yield)
+        if self._closed:  # one that another parameter takes the place of
+            self._close_fixtures(self._before)
         booking = self.ledger.begin(f"{fixturedef.argname} ({fixturedef.scope})")
         before = self.meter.glance()
         try:
@@ -316,6 +339,14 @@ class Watch:
             booking = self.ledger.close(fixturedef)
             if booking is not None:
                 self._closed.append((booking, self.meter.glance()))
+
+
+def _freed(stages: list[Glance]) -> list[Amounts]:
+    """What came back between each glance and the next."""
+    return [
+        dict(zip(after.layout, growth(after, before), strict=True))
+        for before, after in itertools.pairwise(stages)
+    ]
 
 
 _OFF = Verdict(outcome=Outcome.NOT_JUDGED, reason="its level is off")

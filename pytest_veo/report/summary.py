@@ -110,7 +110,9 @@ def _unconfirmed(verdicts: Sequence[tuple[str, Verdict]]) -> Iterator[str]:
 def _spent(totals: Totals) -> str:
     words = [f"{totals.judged} tests judged"]
     if totals.not_judged:
-        words.append(f"{totals.not_judged} not judged (failed, skipped, xfailed)")
+        words.append(
+            f"{totals.not_judged} not judged (failed, skipped, xfailed or level off)"
+        )
     words.append(
         f"{totals.followed} run again in {format_ns(totals.confirm_ns)} "
         f"(tests took {format_ns(totals.test_ns)})"
