@@ -14,6 +14,7 @@ import math
 import re
 import types
 
+from pytest_veo.evidence import code_limits
 from pytest_veo.evidence import objects
 
 
@@ -105,8 +106,30 @@ def of_owner(held: object, chain: list[object]) -> Bound | None:
     if objects.type_name(type(above)) == "sqlite3.Connection" and entries <= _CURSORS:
         return Bound(_CURSORS, "cursors of sqlite3, looked through every 200")
     if type(above) is dict and _is_namespace(chain):
-        return _limit_of_namespace(held, above, entries)
-    return _limit_of_instances(held, chain, entries)
+        found = _limit_of_namespace(held, above, entries)
+    else:
+        found = _limit_of_instances(held, chain, entries)
+    return found or _limit_of_code(held, chain, entries)
+
+
+def _limit_of_code(held: object, chain: list[object], entries: int) -> Bound | None:
+    """A limit that only the functions beside the container know."""
+    above = chain[-1]
+    is_own = len(chain) > 1 and objects.is_namespace_of(above, chain[-2])
+    owner = chain[-2] if is_own else above
+    if type(owner) is dict and _is_namespace(chain):
+        pairs = list(owner.items())
+        values = {name: value for name, value in pairs if type(name) is str}
+    else:
+        values = dict(reversed(_values_of(owner)))
+    functions = [f for f in values.values() if type(f) is types.FunctionType]
+    worlds = {id(f.__globals__): f.__globals__ for f in functions}
+    for world in worlds.values():
+        values = {**world, **values}
+    found = code_limits.find(_name_in(above, held), functions, values)
+    if found is None or found[0] < entries - _SLACK:
+        return None
+    return Bound(found[0] + _SLACK, f"at most {found[0]} in {found[1]}")
 
 
 def _is_namespace(chain: list[object]) -> bool:

@@ -257,6 +257,61 @@ def test_filecmp_keeps_its_cache_small_and_is_known_for_it(tmp_path: Any) -> Non
     filecmp.clear_cache()
 
 
+PAGES: dict[int, list[int]] = {}
+RECENT: list[list[int]] = []
+JOBS: dict[int, list[int]] = {}
+MOST_RECENT = 60
+
+
+def page_of_code(number: int) -> None:
+    if len(PAGES) >= 200:
+        PAGES.clear()
+    PAGES[number] = [number]
+
+
+def recent_of_code(number: int) -> None:
+    RECENT.append([number])
+    while len(RECENT) > MOST_RECENT:
+        RECENT.pop(0)
+
+
+def job_of_code(number: int) -> int:
+    JOBS[number] = [number]
+    return len(JOBS) if number > 500 else 0
+
+
+class Ring:
+    def __init__(self) -> None:
+        self.most = 80
+        self.items: list[list[int]] = []
+
+    def put(self, number: int) -> None:
+        self.items.append([number])
+        if len(self.items) > self.most:
+            del self.items[0]
+
+
+RING = Ring()
+
+
+@pytest.mark.parametrize(
+    ("step", "name", "limit"),
+    [
+        (page_of_code, "PAGES", "at most 200 in page_of_code"),
+        (recent_of_code, "RECENT", "at most 60 in recent_of_code"),
+        (RING.put, "RING.items", "at most 80 in Ring.put"),
+        (job_of_code, "JOBS", ""),
+    ],
+    ids=["literal", "constant", "attribute", "no limit"],
+)
+def test_a_limit_that_stands_in_code_is_read(
+    step: Callable[[int], object], name: str, limit: str
+) -> None:
+    grown = grown_by(lambda: step(next(NUMBERS)))
+    (place,) = [p for p in grown if p.path.endswith(f"test_places.{name}")]
+    assert place.bounded_by == limit
+
+
 def test_a_number_that_limits_something_else_is_no_bound(shop: Any) -> None:
     shop.MAX_WORKERS = 100_000
     shop.SERVICE = Service()
