@@ -399,6 +399,8 @@ def test_random_order_is_the_same_for_each_run(check: Check) -> None:
 def test_sessions_inside_a_checked_session_are_left_alone(check: Check) -> None:
     result = check(
         """
+        import pytest
+
         pytest_plugins = ["pytester"]
 
         def test_plain_inside(pytester):
@@ -407,16 +409,20 @@ def test_sessions_inside_a_checked_session_are_left_alone(check: Check) -> None:
             )
             pytester.runpytest_inprocess("-ppytest_veo.plugin").assert_outcomes(passed=1)
 
+        @pytest.mark.veo_leak(level="off")
         def test_checked_inside(pytester):
             pytester.makepyfile(
                 "kept = []\\ndef test_inner(): kept.append(bytearray(100_000))"
             )
             result = pytester.runpytest_inprocess(
-                "-ppytest_veo.plugin", "--veo-leak-check", "--veo-reruns=5"
+                "-ppytest_veo.plugin",
+                "--veo-leak-check",
+                "--veo-reruns=5",
+                "--veo-evidence=off",
             )
             result.assert_outcomes(failed=1)
         """,
-        "--veo-reruns=5",
+        *QUICK,
         "-v",
     )
     assert outcomes(result) == {
