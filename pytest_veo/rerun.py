@@ -19,6 +19,7 @@ import pytest
 from _pytest import runner
 from _pytest.junitxml import xml_key
 
+from pytest_veo import doctest_globals
 from pytest_veo import timeouts
 from pytest_veo.silence import no_warnings
 from pytest_veo.silence import silence
@@ -95,15 +96,20 @@ class WiderTeardown:
     def leave(self) -> None:
         """The item is done with; teardown is pytest's own again."""
         self._item = None
+        self._pending.clear()
 
-    def finish(self) -> pytest.TestReport | None:
-        """Do the teardown that was held back; a failed report if it raised."""
+    def finish(self, *, is_last: bool) -> pytest.TestReport | None:
+        """Do the teardown that was held back; a failed report if it raised.
+
+        Args:
+            is_last: the session ends with this item: all that stands is torn down.
+        """
         item, self._item = self._item, None
-        if not self._pending or item is None:
+        if item is None or not (self._pending or is_last):
             return None
-        nextitem = self._pending.pop()
+        nextitem = self._pending.pop() if self._pending else None
         self.tore_down = True
-        if item.session.shouldfail or item.session.shouldstop:
+        if is_last or item.session.shouldfail or item.session.shouldstop:
             nextitem = None
         capture = item.config.pluginmanager.getplugin("capturemanager")
         capturing: contextlib.AbstractContextManager[Any] = (
@@ -149,6 +155,8 @@ class Rerunner:
         self._properties = len(item.user_properties)
         self._suite_properties = _suite_properties(item.config)
         self._known_suite_properties = len(self._suite_properties)
+        self._failed_subtests = _failed_subtests(item.config)
+        self._known_failed_subtests = dict(self._failed_subtests)
         self._fixturedefs = _wider_fixturedefs(item)
 
     def __enter__(self) -> Self:
@@ -168,6 +176,7 @@ class Rerunner:
             Nothing if it passed, else why it did not.
         """
         item = self._item
+        doctest_globals.restore(item)
         try:
             with no_warnings(), timeouts.running(item):
                 reports = runner.runtestprotocol(
@@ -175,13 +184,19 @@ class Rerunner:
                     log=False,
                     nextitem=self._stand_in,  # type: ignore[arg-type]
                 )
-            why = _why_not(reports)
+            why = _why_not(reports) or self._why_subtests()
         except pytest.fail.Exception as error:  # a time limit, between two phases
             why = f"a re-run did not pass ({error})"
         self._take_back()
         return why
 
+    def _why_subtests(self) -> str:
+        failed = self._failed_subtests != self._known_failed_subtests
+        return "a re-run did not pass (a subtest failed)" if failed else ""
+
     def _take_back(self) -> None:
+        self._failed_subtests.clear()
+        self._failed_subtests.update(self._known_failed_subtests)
         del self._item._report_sections[self._sections :]
         del self._item.user_properties[self._properties :]
         del self._suite_properties[self._known_suite_properties :]
@@ -213,12 +228,31 @@ def _suite_properties(config: pytest.Config) -> list[tuple[str, str]]:
     return xml.global_properties if xml is not None else []
 
 
+def _failed_subtests(config: pytest.Config) -> dict[Any, int]:
+    """How many subtests of each test failed; pytest counts while it runs them."""
+    try:
+        from _pytest.subtests import failed_subtests_key
+    except ImportError:  # pytest 8
+        return {}
+    return config.stash.get(failed_subtests_key, {})
+
+
 def _why_not(reports: list[pytest.TestReport]) -> str:
     for report in reports:
         if not report.passed:
-            text = str(report.longrepr).strip().splitlines() or [report.outcome]
-            return f"a re-run did not pass ({report.when} {report.outcome}: {text[-1]})"
+            how = f"{report.when} {report.outcome}"
+            return f"a re-run did not pass ({how}: {_message(report)})"
     return ""
+
+
+def _message(report: pytest.TestReport) -> str:
+    """What a report of a failure or skip comes down to, in one line."""
+    found: Any = report.longrepr
+    if isinstance(found, tuple):  # of a skip: file, line and reason
+        found = found[-1]
+    crash = getattr(found, "reprcrash", None)
+    lines = str(found if crash is None else crash.message).strip().splitlines()
+    return lines[0] if lines else report.outcome
 
 
 def forget_last_exception() -> None:

@@ -38,6 +38,10 @@ REFUSED_KEY = "refused"
 """In what a worker tells: why it ran nothing, such as a marker without meaning."""
 
 
+RERUN = "rerun"
+"""The outcome of a report whose test pytest-rerunfailures will run once more."""
+
+
 class SessionResults:
     """Gathers, archives and tells."""
 
@@ -56,6 +60,8 @@ class SessionResults:
         self.watched: set[str] = set()
         self.probes: set[str] = set()
         self._tests = 0
+        self._to_be_rerun: set[str] = set()
+        """Tests whose present attempt is none of those that count."""
         self._complaints: list[str] = []
         self._ended: Tally[str] = Tally()
         self._writer = self._open_archive()
@@ -98,6 +104,11 @@ class SessionResults:
         """Take a test's record from its last report."""
         if report.when == "setup":
             self._tests += 1
+            self._to_be_rerun.discard(report.nodeid)
+        if report.outcome == RERUN:
+            self._to_be_rerun.add(report.nodeid)
+        if report.nodeid in self._to_be_rerun:
+            return
         data = getattr(report, RECORD_ATTRIBUTE, None)
         if data is None:
             return

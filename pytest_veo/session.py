@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pytest_veo import doctest_globals
 from pytest_veo import options
 from pytest_veo import settings as settings_
 from pytest_veo.errors import BadSetting
@@ -108,7 +109,10 @@ class CheckedSession:
         assert self.watch is not None
         if self.watch.inquiry.is_rerunning:
             return shim.original(item, log=log, nextitem=nextitem)
-        return self.watch.run(item, log=log, nextitem=nextitem)
+        if not hasattr(item, "dtest"):
+            return self.watch.run(item, log=log, nextitem=nextitem)
+        with doctest_globals.kept(item):
+            return self.watch.run(item, log=log, nextitem=nextitem)
 
     def judged(self, item: pytest.Item, measured: Measured) -> None:
         """Put the verdict on the reports."""

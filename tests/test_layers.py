@@ -24,6 +24,7 @@ FLOORS: dict[str, int] = {
     "archive": 4,
     "tracemalloc_ext": 4,
     "report": 5,
+    "doctest_globals": 5,
     "silence": 5,
     "timeouts": 5,
     "hookspec": 6,

@@ -118,6 +118,20 @@ class Watch:
         wider = self._wider
         if wider is None:
             wider = self._wider = WiderTeardown(item.session)
+        try:
+            return self._run(item, wider, log=log, nextitem=nextitem)
+        except BaseException:  # interrupted: the session's end tears all down
+            wider.leave()
+            raise
+
+    def _run(
+        self,
+        item: pytest.Item,
+        wider: WiderTeardown,
+        *,
+        log: bool,
+        nextitem: pytest.Item | None,
+    ) -> list[pytest.TestReport]:
         before = self._start()
         self._standing = None
         wider.watch(item, self._looks_guilty)
@@ -140,7 +154,8 @@ class Watch:
         measured = Measured(reports, time.perf_counter_ns() - began)
         self.totals.test_ns += measured.duration_ns
         passed = passed_first(reports)
-        if passed < 2 or not reports[2].passed or hasattr(reports[1], "wasxfail"):
+        fell = passed < 2 or not reports[2].passed or hasattr(reports[1], "wasxfail")
+        if fell or self._errors:  # a failed subtest leaves its test's report passed
             self._let_go(measured)
         elif wider.tore_down:
             # Looked at before the wider scopes went, and looked innocent.
@@ -149,7 +164,7 @@ class Watch:
         else:
             self.inquiry.credit.earn(measured.duration_ns)
             self._judge(item, before, measured)
-        late = wider.finish()
+        late = wider.finish(is_last=log and _ends_session(item, measured.verdict))
         if late is not None:
             reports[-1] = late
         if wider.tore_down:
@@ -352,6 +367,12 @@ def _freed(stages: list[Glance]) -> list[Amounts]:
 _OFF = Verdict(outcome=Outcome.NOT_JUDGED, reason="its level is off")
 
 
+def _ends_session(item: pytest.Item, verdict: Verdict) -> bool:
+    """Whether this failure is the one that `-x` or `--maxfail` stops at."""
+    most = item.config.getoption("maxfail", 0) or 0
+    return verdict.outcome.fails and 0 < most <= item.session.testsfailed + 1
+
+
 def _fixtures(item: pytest.Item) -> int:
     return len(getattr(item, "fixturenames", ()))
 
@@ -359,4 +380,6 @@ def _fixtures(item: pytest.Item) -> int:
 def _not_judged(reports: list[pytest.TestReport]) -> Verdict:
     worst = next((r for r in reports if not r.passed), reports[1])
     how = "xfailed" if hasattr(worst, "wasxfail") else worst.outcome
+    if how == "passed":
+        return Verdict(outcome=Outcome.NOT_JUDGED, reason="a subtest failed")
     return Verdict(outcome=Outcome.NOT_JUDGED, reason=f"the test {how}")

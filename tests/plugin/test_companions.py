@@ -1,0 +1,431 @@
+"""Beside other plugins and other kinds of tests: leaks are named, twins are not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+
+if TYPE_CHECKING:
+    from tests.plugin.conftest import Check
+
+
+QUICK = ("--veo-reruns=5", "--veo-evidence=off")
+
+
+def outcomes(result: pytest.RunResult) -> dict[str, str]:
+    """How each test ended, from a verbose run."""
+    lines = (line.split() for line in result.stdout.lines)
+    words = [line for line in lines if len(line) > 1 and "::" in line[0]]
+    return {
+        line[0].partition("::")[2]: line[1]
+        for line in words
+        if line[1] in ("PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "XPASS")
+    }
+
+
+def test_unittest_parametrized_subtests_and_doctests(check: Check) -> None:
+    result = check(
+        '''
+        import unittest
+
+        import pytest
+
+        kept = []
+
+        class TestCase(unittest.TestCase):
+            ups = []
+
+            @classmethod
+            def setUpClass(cls):
+                cls.ups.append(1)
+
+            def setUp(self):
+                self.large = bytearray(100_000)
+
+            def test_clean(self):
+                assert self.ups == [1]
+
+            def test_leaks(self):
+                kept.append(self.large)
+                assert self.ups == [1]
+
+        @pytest.mark.parametrize("count", [0, 100_000])
+        def test_parametrized(count):
+            if count:
+                kept.append(bytearray(count))
+
+        def test_subtests_clean(subtests):
+            for number in range(3):
+                with subtests.test(number=number):
+                    bytearray(100_000)
+
+        def test_subtests_leak(subtests):
+            for number in range(3):
+                with subtests.test(number=number):
+                    kept.append(bytearray(100_000))
+
+        def test_a_failed_subtest_is_not_judged(subtests):
+            with subtests.test():
+                kept.append(bytearray(100_000))
+                assert not kept
+
+        def clean():
+            """
+            >>> len(bytearray(100_000))
+            100000
+            """
+
+        def leaks():
+            """
+            >>> kept.append(bytearray(100_000))
+            """
+        ''',
+        *QUICK,
+        "--doctest-modules",
+        "-v",
+    )
+    assert outcomes(result) == {
+        "TestCase::test_clean": "PASSED",
+        "TestCase::test_leaks": "FAILED",
+        "test_parametrized[0]": "PASSED",
+        "test_parametrized[100000]": "FAILED",
+        "test_subtests_clean": "PASSED",
+        "test_subtests_leak": "FAILED",
+        "test_a_failed_subtest_is_not_judged": "FAILED",
+        "test_it.clean": "PASSED",
+        "test_it.leaks": "FAILED",
+    }
+    text = result.stdout.str()
+    assert text.count("SUBPASSED(number=0)") == 2
+    assert "contains 1 failed subtest\n" in text
+    result.stdout.fnmatch_lines(["leaks: 4"])
+
+
+def test_every_worker_s_leak_reaches_the_controller(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    source = """
+        kept = []
+
+        def test_leaks(worker_id):
+            kept.append(bytearray(100_000))
+            assert worker_id.startswith("gw")
+
+        def test_does_not():
+            bytearray(100_000)
+        """
+    pytester.makepyfile(test_other=source)
+    result = check(
+        source,
+        *QUICK,
+        "-n2",
+        "--dist=loadfile",
+        "--veo-archive=kept",
+        "--veo-require=host",
+        plugins=["xdist.plugin"],
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(failed=2, passed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "leaks: 2",
+            "  test_*.py::test_leaks: leaked 97.7 KiB a run (host.heap)",
+            "  test_*.py::test_leaks: leaked 97.7 KiB a run (host.heap)",
+            "4 tests judged, * run again in * (tests took *)",
+        ]
+    )
+    from pytest_veo.archive.store import load_run
+    from pytest_veo.archive.store import run_ids
+
+    archive = pytester.path / "kept"
+    run = load_run(archive, run_ids(archive)[0])
+    assert sorted((r.nodeid, r.worker[:2], r.verdict.is_leak) for r in run.records) == [
+        ("test_it.py::test_does_not", "gw", False),
+        ("test_it.py::test_leaks", "gw", True),
+        ("test_other.py::test_does_not", "gw", False),
+        ("test_other.py::test_leaks", "gw", True),
+    ]
+    assert len({record.worker for record in run.records}) == 2
+
+
+def test_rerunfailures_s_attempts_count_once(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    result = check(
+        """
+        import pytest
+
+        kept = []
+        runs = []
+
+        def test_leaks():
+            kept.append(bytearray(100_000))
+
+        @pytest.mark.flaky(reruns=1)
+        def test_marked():
+            kept.append(bytearray(100_000))
+
+        def test_passes_in_the_end():
+            runs.append(1)
+            assert len(runs) > 1
+
+        def test_clean():
+            pass
+        """,
+        *QUICK,
+        "-v",
+        "--reruns=2",
+        "--veo-archive=kept",
+        plugins=["pytest_rerunfailures"],
+    )
+    result.assert_outcomes(failed=2, passed=2)
+    assert outcomes(result) == {
+        "test_leaks": "FAILED",
+        "test_marked": "FAILED",
+        "test_passes_in_the_end": "PASSED",
+        "test_clean": "PASSED",
+    }
+    result.stdout.fnmatch_lines(["leaks: 2", "*2 failed, 2 passed, 4 rerun in *"])
+    from pytest_veo.archive.store import load_run
+    from pytest_veo.archive.store import run_ids
+
+    archive = pytester.path / "kept"
+    run = load_run(archive, run_ids(archive)[0])
+    assert [(r.nodeid, r.verdict.is_leak) for r in run.records] == [
+        ("test_it.py::test_leaks", True),
+        ("test_it.py::test_marked", True),
+        ("test_it.py::test_passes_in_the_end", False),
+        ("test_it.py::test_clean", False),
+    ]
+
+
+def test_asyncio_tests_are_judged_like_others(check: Check) -> None:
+    result = check(
+        """
+        import asyncio
+
+        import pytest
+        import pytest_asyncio
+
+        kept = []
+        ups = []
+
+        @pytest_asyncio.fixture(scope="module", loop_scope="module")
+        async def wide():
+            ups.append(1)
+            yield
+            ups.append(-1)
+
+        @pytest_asyncio.fixture
+        async def narrow():
+            yield bytearray(100_000)
+
+        async def test_clean(narrow):
+            await asyncio.sleep(0)
+
+        async def test_leaks(narrow):
+            await asyncio.sleep(0)
+            kept.append(narrow)
+
+        @pytest.mark.asyncio(loop_scope="module")
+        async def test_wide_loop_leaks(wide):
+            kept.append(bytearray(100_000))
+            assert ups == [1]
+
+        def test_after():
+            assert ups == [1]
+        """,
+        *QUICK,
+        "-v",
+        "-oasyncio_mode=auto",
+        "-oasyncio_default_fixture_loop_scope=function",
+        plugins=["pytest_asyncio.plugin"],
+    )
+    assert outcomes(result) == {
+        "test_clean": "PASSED",
+        "test_leaks": "FAILED",
+        "test_wide_loop_leaks": "FAILED",
+        "test_after": "PASSED",
+    }
+
+
+SLOW_IN_ALL = """
+    import time
+
+    import pytest
+
+    kept = []
+    runs = []
+
+    @pytest.mark.timeout(0.5{more})
+    def test_leaks():
+        kept.append(bytearray(100_000))
+        time.sleep(0.15)
+
+    @pytest.mark.timeout(0.5{more})
+    def test_hangs_when_run_again():
+        kept.append(bytearray(100_000))
+        runs.append(1)
+        if len(runs) > 1:
+            time.sleep(30)
+
+    @pytest.mark.timeout(0.5{more})
+    def test_hangs():
+        time.sleep(30)
+
+    def test_unlimited():
+        pass
+    """
+
+
+@pytest.mark.parametrize("more", ["", ", func_only=True"])
+def test_a_time_limit_holds_for_each_run_and_not_for_all(
+    check: Check, more: str
+) -> None:
+    result = check(
+        SLOW_IN_ALL.format(more=more), *QUICK, "-v", plugins=["pytest_timeout"]
+    )
+    assert outcomes(result) == {
+        "test_leaks": "FAILED",
+        "test_hangs_when_run_again": "PASSED",
+        "test_hangs": "FAILED",
+        "test_unlimited": "PASSED",
+    }
+    result.stdout.fnmatch_lines(
+        [
+            "leaked 97.7 KiB a run (host.heap)",
+            "*Failed: Timeout (>0.5s) from pytest-timeout.",
+            "leaks: 1",
+            "  test_it.py::test_hangs_when_run_again: * stopped after 1 run: a re-run "
+            "did not pass (call failed: Failed: Timeout (>0.5s) from pytest-timeout.)",
+        ]
+    )
+
+
+def test_threads_that_watch_the_time_are_nobody_s(check: Check) -> None:
+    result = check(
+        """
+        import pytest
+
+        kept = []
+
+        def test_unlimited():
+            pass
+
+        @pytest.mark.timeout(30, method="thread")
+        def test_limited():
+            pass
+
+        @pytest.mark.timeout(30, method="thread")
+        def test_leaks():
+            kept.append(bytearray(100_000))
+        """,
+        *QUICK,
+        "-v",
+        plugins=["pytest_timeout"],
+    )
+    assert outcomes(result) == {
+        "test_unlimited": "PASSED",
+        "test_limited": "PASSED",
+        "test_leaks": "FAILED",
+    }
+    assert "retention" not in result.stdout.str()
+
+
+def test_a_fault_handler_s_limit_is_not_spent_by_re_runs(check: Check) -> None:
+    result = check(
+        """
+        import time
+
+        kept = []
+
+        def test_leaks():
+            kept.append(bytearray(100_000))
+            time.sleep(0.15)
+        """,
+        *QUICK,
+        "-ofaulthandler_timeout=0.5",
+    )
+    result.assert_outcomes(failed=1)
+    assert "Timeout" not in result.stdout.str() + result.stderr.str()
+
+
+def test_coverage_is_measured_all_the_same(check: Check) -> None:
+    result = check(
+        """
+        kept = []
+
+        def test_leaks():
+            kept.append(bytearray(100_000))
+
+        def test_does_not():
+            bytearray(100_000)
+        """,
+        *QUICK,
+        "-v",
+        "--cov=test_it",
+        "--cov-report=term",
+        plugins=["pytest_cov.plugin"],
+    )
+    assert outcomes(result) == {"test_leaks": "FAILED", "test_does_not": "PASSED"}
+    result.stdout.fnmatch_lines(["test_it.py * 100%"])
+
+
+def test_random_order_is_the_same_for_each_run(check: Check) -> None:
+    result = check(
+        """
+        import random
+
+        kept = []
+        seen = set()
+
+        def test_leaks():
+            seen.add(random.random())
+            kept.append(bytearray(100_000))
+
+        def test_does_not():
+            assert len(seen) < 2
+        """,
+        *QUICK,
+        "-v",
+        "--randomly-seed=7",
+        plugins=["pytest_randomly"],
+    )
+    assert outcomes(result) == {"test_leaks": "FAILED", "test_does_not": "PASSED"}
+
+
+def test_sessions_inside_a_checked_session_are_left_alone(check: Check) -> None:
+    result = check(
+        """
+        import pytest
+
+        pytest_plugins = ["pytester"]
+
+        def test_plain_inside(pytester):
+            pytester.makepyfile(
+                "kept = []\\ndef test_inner(): kept.append(bytearray(100_000))"
+            )
+            pytester.runpytest_inprocess("-ppytest_veo.plugin").assert_outcomes(passed=1)
+
+        @pytest.mark.veo_leak(level="off")
+        def test_checked_inside(pytester):
+            pytester.makepyfile(
+                "kept = []\\ndef test_inner(): kept.append(bytearray(100_000))"
+            )
+            result = pytester.runpytest_inprocess(
+                "-ppytest_veo.plugin",
+                "--veo-leak-check",
+                "--veo-reruns=5",
+                "--veo-evidence=off",
+            )
+            result.assert_outcomes(failed=1)
+        """,
+        *QUICK,
+        "-v",
+    )
+    assert outcomes(result) == {
+        "test_plain_inside": "PASSED",
+        "test_checked_inside": "PASSED",
+    }
