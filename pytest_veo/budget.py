@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import enum
 import fnmatch
+from typing import NamedTuple
 
 
 class Level(enum.Enum):
@@ -18,8 +18,7 @@ class Level(enum.Enum):
     """Every test is run again and judged down to one block or handle."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Tolerance:
+class Tolerance(NamedTuple):
     """Growth a run that is let pass, in the counter's unit."""
 
     pattern: str
@@ -31,16 +30,14 @@ class Tolerance:
         return fnmatch.fnmatchcase(key, self.pattern)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Allowance:
+class Allowance(NamedTuple):
     """A known leak, let pass with a reason until a date."""
 
     reason: str
     until: datetime.date | None = None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class LeakBudget:
+class LeakBudget(NamedTuple):
     """How one test's growth is judged."""
 
     level: Level = Level.FAST
@@ -70,8 +67,7 @@ class LeakBudget:
         return 0
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MemoryBudget:
+class MemoryBudget(NamedTuple):
     """Limits on one counter while a test runs."""
 
     on: str

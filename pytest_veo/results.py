@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-from pytest_veo.archive.record import Record
-from pytest_veo.archive.record import RunHeader
 from pytest_veo.errors import ArchiveError
 from pytest_veo.report import summary
 from pytest_veo.report.summary import Totals
@@ -26,6 +24,7 @@ from pytest_veo.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_veo.archive.record import Record
     from pytest_veo.archive.store import RunWriter
     from pytest_veo.settings import Settings
     from pytest_veo.verdict import Verdict
@@ -64,6 +63,7 @@ class SessionResults:
             return None
         import secrets
 
+        from pytest_veo.archive.record import RunHeader
         from pytest_veo.archive.store import RunWriter
         from pytest_veo.telemetry import environment
 
@@ -87,9 +87,7 @@ class SessionResults:
         self.watched.update(told["watched"])
         self.probes.update(told["probes"])
         self.troubles.update(dict.fromkeys(told["troubles"]))
-        self.fixtures += [
-            (name, Record.from_dict(data).verdict) for name, data in told["fixtures"]
-        ]
+        self.fixtures += [_fixture(data) for data in told["fixtures"]]
 
     # -------------------------------------------------------------------- hooks
 
@@ -101,6 +99,8 @@ class SessionResults:
         data = getattr(report, RECORD_ATTRIBUTE, None)
         if data is None:
             return
+        from pytest_veo.archive.record import Record
+
         record = Record.from_dict(data)
         self._ended[record.verdict.outcome.value] += 1
         if record.verdict.outcome not in (Outcome.CLEAN, Outcome.NOT_JUDGED):
@@ -144,12 +144,8 @@ class SessionResults:
         if self._writer is None:
             return
         now = datetime.datetime.now(tz=datetime.UTC)
-        old = self._writer.header
-        header = RunHeader(
-            run_id=old.run_id,
-            started_at=old.started_at,
+        header = self._writer.header._replace(
             finished_at=now.isoformat(timespec="milliseconds"),
-            environment=old.environment,
             watched=tuple(sorted(self.watched)),
             not_watched=tuple(self.troubles),
             totals=tuple(sorted(self._ended.items())),
@@ -176,3 +172,10 @@ class SessionResults:
         if self._writer is not None:
             folder = os.path.relpath(self._writer.folder)
             terminalreporter.write_line(f"archived: {folder}")
+
+
+def _fixture(data: Mapping[str, Any]) -> tuple[str, Verdict]:
+    from pytest_veo.archive.record import Record
+
+    record = Record.from_dict(data)
+    return record.nodeid, record.verdict

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from pytest_veo import settings as settings_
-from pytest_veo.archive.record import CounterRecord
-from pytest_veo.archive.record import Record
 from pytest_veo.errors import BadSetting
 from pytest_veo.measure import shim
 from pytest_veo.measure.meter import Meter
@@ -28,6 +26,7 @@ from pytest_veo.verdict import Outcome
 
 
 if TYPE_CHECKING:
+    from pytest_veo.archive.record import Record
     from pytest_veo.budget import LeakBudget
     from pytest_veo.probes.base import Probe
     from pytest_veo.settings import Settings
@@ -198,6 +197,9 @@ def _fail(text: str) -> None:
 
 
 def _record(item: pytest.Item, measured: Measured, config: pytest.Config) -> Record:
+    from pytest_veo.archive.record import CounterRecord
+    from pytest_veo.archive.record import Record
+
     first = measured.first
     rows: tuple[CounterRecord, ...] = ()
     if first is not None:

@@ -6,10 +6,10 @@ the ini file. Whatever means nothing is refused before the first test.
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import NamedTuple
 
 import pytest
 
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(NamedTuple):
     """The session's settings, all resolved."""
 
     level: Level
@@ -233,7 +232,7 @@ def _apply(
         changes["reruns"] = _count(str(given["reruns"]), f"{place}(reruns)")
     if {"allow", "reason", "until"} & given.keys():
         changes["allowance"] = _allowance(given, place, today)
-    return dataclasses.replace(budget, **changes)
+    return budget._replace(**changes)
 
 
 def _patterns(value: object, place: str) -> tuple[str, ...]:

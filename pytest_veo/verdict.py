@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
+from typing import NamedTuple
 
 from pytest_veo.units import Unit
 
@@ -34,8 +34,7 @@ class Outcome(enum.Enum):
         return self in (Outcome.LEAK, Outcome.OVER_BUDGET)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Finding:
+class Finding(NamedTuple):
     """One counter's part in a verdict."""
 
     counter: str
@@ -58,8 +57,7 @@ class Finding:
         return self.after - self.before
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What was decided about one subject, and on which grounds."""
 
     outcome: Outcome

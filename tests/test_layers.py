@@ -28,6 +28,8 @@ FLOORS: dict[str, int] = {
     "settings": 6,
     "measure": 6,
     "rerun": 6,
+    "frames_plugin": 7,
+    "frames_cli": 7,
     "results": 7,
     "session": 7,
     "fixtures": 7,

@@ -7,13 +7,14 @@ Numbers and strings only. Schema history:
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import NamedTuple
 
 from pytest_veo.errors import ArchiveError
 from pytest_veo.units import Unit
+from pytest_veo.verdict import CLEAN
 from pytest_veo.verdict import Finding
 from pytest_veo.verdict import Outcome
 from pytest_veo.verdict import Verdict
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CounterRecord:
+class CounterRecord(NamedTuple):
     """One counter over one test's first run, in `unit`."""
 
     counter: str
@@ -39,8 +39,7 @@ class CounterRecord:
     """After minus before, less what wider fixtures took."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Record:
+class Record(NamedTuple):
     """One finished test."""
 
     nodeid: str
@@ -51,17 +50,17 @@ class Record:
     duration_ns: int = 0
     test_outcome: str = ""
     """As pytest counts it: passed, failed, skipped."""
-    verdict: Verdict = dataclasses.field(
-        default_factory=lambda: Verdict(outcome=Outcome.CLEAN)
-    )
+    verdict: Verdict = CLEAN
     counters: tuple[CounterRecord, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain dicts, lists, numbers and strings."""
-        verdict = dataclasses.asdict(self.verdict)
+        verdict = self.verdict._asdict()
         verdict["outcome"] = self.verdict.outcome.value
-        for finding in verdict["findings"]:
-            finding["unit"] = finding["unit"].value
+        verdict["findings"] = [
+            {**finding._asdict(), "unit": finding.unit.value}
+            for finding in self.verdict.findings
+        ]
         return {
             "schema": SCHEMA,
             "nodeid": self.nodeid,
@@ -70,7 +69,7 @@ class Record:
             "duration_ns": self.duration_ns,
             "test_outcome": self.test_outcome,
             "verdict": verdict,
-            "counters": [dataclasses.asdict(counter) for counter in self.counters],
+            "counters": [counter._asdict() for counter in self.counters],
         }
 
     @classmethod
@@ -113,8 +112,7 @@ def _verdict(data: Mapping[str, Any]) -> Verdict:
     return Verdict(**plain)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RunHeader:
+class RunHeader(NamedTuple):
     """One session."""
 
     run_id: str

@@ -6,13 +6,13 @@ keeps what was finished before. A run's folder appears whole or not at all.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import tempfile
 from pathlib import Path
 from typing import IO
 from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from pytest_veo.archive.record import Record
 from pytest_veo.archive.record import RunHeader
@@ -102,8 +102,7 @@ def _write_whole(path: Path, header: RunHeader) -> None:
     draft.replace(path)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(NamedTuple):
     """One archived run."""
 
     header: RunHeader

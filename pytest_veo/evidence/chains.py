@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
+import gc
+import itertools
 import types
 
 from pytest_veo.evidence import edges
@@ -12,7 +15,7 @@ from pytest_veo.evidence.climb import Ascent
 from pytest_veo.evidence.roots import Root
 
 
-_LONGEST = 6
+_LONGEST = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,12 +69,14 @@ def describe(ascent: Ascent) -> Chain:
 def _step(nodes: list[object], position: int) -> tuple[str, int]:
     """The text of the reference at `position`, and how many nodes it spans."""
     parent = nodes[position]
-    for span, reader in ((3, _closure), (2, _cache_entry), (2, _attribute)):
+    child = nodes[position + 1]
+    if _is_context_part(child):
+        return "", 1
+    for span, reader in _READERS:
         following = nodes[position + 1 : position + 1 + span]
         text = reader(parent, following) if len(following) == span else ""
         if text:
             return text, span
-    child = nodes[position + 1]
     text = edges.label(parent, child)
     if position == 0 and type(parent) is dict:
         text = _as_attribute(text)
@@ -80,6 +85,29 @@ def _step(nodes: list[object], position: int) -> tuple[str, int]:
     if type(parent) is LRU:
         text = " (lru_cache)"
     return text, 1
+
+
+def _is_context_part(obj: object) -> bool:
+    return objects.type_name(type(obj)).startswith("hamt")
+
+
+def _context_variable(parent: object, following: list[object]) -> str:
+    """A node of a Context's table, a value: the variable whose value it is."""
+    if not _is_context_part(parent):
+        return ""
+    inside = gc.get_referents(parent)
+    for value, key in itertools.pairwise(inside):  # it is visited from its end
+        if value is following[0] and type(key) is contextvars.ContextVar:
+            return f" (context variable {key.name})"
+    return ""
+
+
+def _thread_local(parent: object, following: list[object]) -> str:
+    """A threading.local, its table, one thread's values, a value: `.value`."""
+    _, values, child = following
+    if objects.type_name(type(parent)) != "_thread._local" or type(values) is not dict:
+        return ""
+    return _as_attribute(edges.label(values, child))
 
 
 def _as_attribute(text: str) -> str:
@@ -117,3 +145,12 @@ def _cache_entry(parent: object, following: list[object]) -> str:
         return ""
     is_key = any(child is key for key in dict.keys(held))
     return " (lru_cache, in a key)" if is_key else " (lru_cache, in a value)"
+
+
+_READERS = (
+    (3, _closure),
+    (3, _thread_local),
+    (2, _cache_entry),
+    (2, _attribute),
+    (1, _context_variable),
+)

@@ -138,8 +138,9 @@ class Climber:
             for child in gc.get_referents(referrer)
             if id(child) in wanted
         ]
-        if position in self._up:
-            self._settle(position, self._up)
+        for up in (self._up, self._spare_up):
+            if position in up:
+                self._settle(position, up)
         return [position] if is_new else []
 
     def _is_noise(self, referrer: object, classes: dict[int, int]) -> bool:

@@ -26,6 +26,8 @@ from pytest_veo.evidence.places import Places
 
 Level = Literal["light", "full", "native"]
 
+_KNOWN_DOMAINS = {389047: "NumPy array data"}
+
 
 class DomainTracing(Protocol):
     """`pytest_veo.tracemalloc_ext`, as far as the collector needs it."""
@@ -71,10 +73,12 @@ class Collector:
     ```
 
     `light` looks at objects, containers and block identities, and slows nothing down;
-    `full` traces allocations as well; `native` records native stacks with memray
-    instead. The caller settles the process and calls `gc.unfreeze` before `begin`;
-    between `begin` and `end` the collector does not list older objects. A collector is
-    used once; `abandon` ends it without a result.
+    `full` traces allocations as well; `native` records native stacks with memray and
+    nothing else, for a leak of which `full` found no Python object.
+
+    The caller settles the process and calls `gc.unfreeze` before `begin`; between
+    `begin` and `end` the collector does not list older objects. A collector is used
+    once; `abandon` ends it without a result.
 
     Args:
         level: how much to pay.
@@ -107,10 +111,11 @@ class Collector:
             MissingDependency: level `native` without memray.
         """
         gc.collect()
-        self._places = Places.take()
-        self._blocks = device_blocks.look()
         if self._native is not None:
             self._native.begin()
+            return
+        self._places = Places.take()
+        self._blocks = device_blocks.look()
         self._descriptors.begin()
         if self._tracing is not None:
             self._history.begin()
@@ -126,11 +131,17 @@ class Collector:
         Args:
             runs: how often the test ran since `begin`.
         """
-        descriptors = self._descriptors.end()
-        native_sites = self._native.end(runs) if self._native is not None else ()
+        if self._native is not None:
+            native_sites = self._native.end(runs)
+            found = Evidence(level="native", runs=runs, native_sites=native_sites)
+            return dataclasses.replace(found, hints=hints.hints(found))
+        return self._end_of_objects(runs)
+
+    def _end_of_objects(self, runs: int) -> Evidence:
         ours = set(map(id, self._descriptors.containers))
         born = [each for each in self._nursery.close() if id(each) not in ours]
         self._is_open = False
+        descriptors = self._descriptors.end()
         created = creations.find(born, descriptors, runs)
         sites, notes = self._end_tracing(runs)
         blocks = device_blocks.grown(self._blocks, device_blocks.look(), runs)
@@ -145,7 +156,6 @@ class Collector:
             runs=runs,
             sites=sites,
             device_sites=blocks,
-            native_sites=native_sites,
             born=counts,
             holders=found,
             places=places,
@@ -164,7 +174,8 @@ class Collector:
         notes = [self._nursery.note, self._history.note]
         if self._tracing is None:
             return (), tuple(notes)
-        labels = self._domains.labels() if self._domains is not None else {}
+        ours = self._domains.labels() if self._domains is not None else {}
+        labels = _KNOWN_DOMAINS | ours
         sites = self._tracing.end(runs, labels)
         notes.append(self._tracing.note)
         if self._domains is not None:

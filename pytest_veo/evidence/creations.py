@@ -191,6 +191,9 @@ def _objects(
         elif objects.type_name(kind) == "subprocess.Popen":
             line = made_by(each)
             yield "process", _command(each), line
+        elif _is_process(kind):
+            line = made_by(each)
+            yield "process", _text(each, "_name"), line
         elif objects.type_name(kind) in ("_asyncio.Task", "asyncio.tasks.Task"):
             yield "task", _coroutine(each), made_by(each)
         else:
@@ -198,6 +201,11 @@ def _objects(
             if number in left:
                 target, noted = left.pop(number)
                 yield "descriptor", target, made_by(each) or noted
+
+
+def _is_process(kind: type) -> bool:
+    module: Any = sys.modules.get("multiprocessing.process")
+    return module is not None and objects.is_subtype(kind, module.BaseProcess)
 
 
 def _text(obj: object, name: str) -> str:

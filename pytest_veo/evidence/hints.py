@@ -86,7 +86,7 @@ def _held_by_c(evidence: Evidence) -> bool:
 
 def _no_python(evidence: Evidence) -> bool:
     is_empty = not evidence.holders and not _user_places(evidence)
-    return is_empty and not evidence.creations
+    return is_empty and not evidence.creations and not evidence.native_sites
 
 
 def _growing(*kinds: str) -> Callable[[Evidence], bool]:
@@ -107,7 +107,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "exception that keeps frames",
-        _any_type("traceback"),
+        lambda e: _any_type("traceback")(e) and not _held_by_c(e),
         "a kept exception keeps every local of its frames: keep str(error), or call "
         "error.with_traceback(None) before you keep it",
     ),
@@ -145,7 +145,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "logger for every request",
-        _any_path(".loggerDict"),
+        lambda e: any(p.path.endswith(".loggerDict") for p in _user_places(e)),
         "loggers live for ever: use one logger and put the name into the message or "
         "`extra`",
     ),
@@ -197,8 +197,14 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "memory of C code",
+        lambda evidence: bool(evidence.native_sites),
+        "the C functions above did not free it: try a newer version, or report it",
+    ),
+    Pattern(
+        "memory of C code",
         _no_python,
-        "no Python object stayed; pip install 'pytest-veo[native]' to name the C code",
+        "no new Python object was found; pip install 'pytest-veo[native]' "
+        "to name the C code",
     ),
 )
 

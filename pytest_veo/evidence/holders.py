@@ -63,6 +63,7 @@ def find(
         )
         if not any(_is_same_chain(holder, other) for other in found):
             found.append(holder)
+    found.sort(key=lambda each: each.root in (Root.NATIVE, Root.UNKNOWN))
     return tuple(found)
 
 
@@ -93,7 +94,7 @@ def _reason(chain: chains.Chain, extra: int) -> str:
         times = "once" if extra == 1 else f"{extra} times"
         return (
             f"no Python object holds it, yet it is referenced {times} more than Python "
-            "code accounts for: C or C++ code keeps it (an extension that forgets to "
-            "release it, a callback registered in C, a C++ reference cycle)"
+            "accounts for: C or C++ code keeps it (an extension that does not release "
+            "it, a callback registered in C, a C++ reference cycle)"
         )
     return "no Python object and no running function holds it: C or C++ code does"

@@ -15,6 +15,7 @@ from pytest_veo.evidence import stacks
 
 _MOST_SITES = 4
 _MOST_FRAMES = 4
+_ALLOCATORS = ("<unknown>", "_PyObject_Malloc", "_PyMem_RawMalloc", "PyObject_Malloc")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,5 +106,6 @@ def _stack(record: Any) -> tuple[stacks.Line | None, tuple[str, ...]]:
     for function, file, _ in record.hybrid_stack_trace():
         if file.endswith(".py"):
             break
-        native.append(function)
+        if function not in _ALLOCATORS and function not in native:
+            native.append(function)
     return line, tuple(native[:_MOST_FRAMES])

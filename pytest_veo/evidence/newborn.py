@@ -98,7 +98,11 @@ def representatives(newborn: list[object], runs: int, most: int = 3) -> list[obj
     inner = set(map(id, gc.get_referents(*newborn))) if groups else set()
     groups.sort(key=lambda group: (_rank(group[0]), _is_inner(group, inner)))
     telling = [group for group in groups if _rank(group[0]) < _MACHINERY]
-    return [_middle(group, inner) for group in telling[:most]]
+    chosen = [_middle(group, inner) for group in telling[:most]]
+    if telling and _rank(telling[0][0]) == 0:
+        # A graph in C++ holds all of a framework's objects but the newest.
+        chosen.insert(1, telling[0][-1])
+    return chosen
 
 
 def _is_inner(group: list[object], inner: set[int]) -> bool:

@@ -116,8 +116,8 @@ def instance_dict(obj: object) -> dict[str, Any] | None:
     values inline: call it for objects worth naming, not for whole heaps.
     """
     for kind in mro(type(obj)):
-        slot = namespace(kind).get("__dict__")
-        if type(slot) is types.GetSetDescriptorType:
+        slot: Any = namespace(kind).get("__dict__")
+        if type(slot) in (types.GetSetDescriptorType, types.MemberDescriptorType):
             found = slot.__get__(obj)
             return found if type(found) is dict else None
     return None

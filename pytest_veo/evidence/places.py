@@ -10,57 +10,37 @@ The collector must see the whole heap: after `gc.freeze` the caller calls
 
 from __future__ import annotations
 
-import array
 import collections
 import dataclasses
-import gc
-import io
 import itertools
 import math
 import queue
 import weakref
 from collections.abc import Iterable
 from collections.abc import Iterator
-from typing import Any
 
 from pytest_veo.evidence import bounds
+from pytest_veo.evidence import census
 from pytest_veo.evidence import chains
 from pytest_veo.evidence import entries
 from pytest_veo.evidence import objects
 from pytest_veo.evidence import retained
 from pytest_veo.evidence import roots
-from pytest_veo.evidence import untracked
 from pytest_veo.evidence.bounds import LRU
+from pytest_veo.evidence.census import BUFFERS
+from pytest_veo.evidence.census import Candidate
+from pytest_veo.evidence.census import Column
 from pytest_veo.evidence.climb import Ascent
 from pytest_veo.evidence.climb import Climber
 from pytest_veo.evidence.retained import Weight
 from pytest_veo.evidence.roots import Root
 
 
-_OFTEN = 0.5  # of the runs: growth that is rarer does not belong to the test
 _MOST = 40
 _SAMPLE = 200
 _SAMPLE_RUNS = 4
 
-_SIZED: tuple[tuple[type, str, Any], ...] = (
-    (collections.OrderedDict, "OrderedDict", dict.__len__),
-    (dict, "kind of dict", dict.__len__),
-    (list, "kind of list", list.__len__),
-    (set, "kind of set", set.__len__),
-    (collections.deque, "deque", collections.deque.__len__),
-    (LRU, "lru_cache", lambda held: LRU.__dict__["cache_info"](held)[3]),
-    (queue.SimpleQueue, "SimpleQueue", queue.SimpleQueue.qsize),
-    (bytearray, "bytearray", bytearray.__len__),
-    (array.array, "array", array.array.__len__),
-    (io.BytesIO, "BytesIO", io.BytesIO.__sizeof__),
-)
-_BUFFERS = ("bytearray", "array", "BytesIO")
 _INSIDE_C = "(inside C code; no Python object refers to it)"
-_EXACT: tuple[type, ...] = (dict, list, set)
-_LENGTHS: dict[str, Any] = {
-    **{name: length for _, name, length in _SIZED},
-    **{kind.__name__: kind.__len__ for kind in _EXACT},  # type: ignore[attr-defined]
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,25 +100,18 @@ def explained(grown: Iterable[GrownPlace]) -> Weight:
     return sum((place.weight_per_run for place in places), Weight())
 
 
-@dataclasses.dataclass(slots=True)
-class _Column:
-    """The containers of one type at one instant; numbers only."""
-
-    ids: array.array[int]
-    lengths: array.array[int]
-    firsts: array.array[int]
-
-
 class Places:
     """The lengths of all containers at one instant. Keeps nothing alive."""
 
-    def __init__(self, columns: dict[str, _Column]) -> None:
+    def __init__(self, columns: dict[str, Column]) -> None:
         self._columns = columns
 
     @classmethod
     def take(cls) -> Places:
         """Look at every container of the heap."""
-        return cls({name: _column(name, held) for name, held in _containers()})
+        return cls(
+            {name: census.column(name, held) for name, held in census.containers()}
+        )
 
     def grown(
         self, runs: int, seconds: float = 2.0, ours: Iterable[object] = ()
@@ -151,10 +124,10 @@ class Places:
             ours: containers of the caller, whose growth is not the test's.
         """
         not_theirs = set(map(id, ours))
-        found: list[_Candidate] = []
-        for name, held in _containers():
+        found: list[Candidate] = []
+        for name, held in census.containers():
             if name in self._columns:
-                found += _compare(self._columns[name], name, held, runs)
+                found += census.compare(self._columns[name], name, held, runs)
         found = [each for each in found if id(each.held) not in not_theirs]
         found.sort(key=lambda each: -each.per_run)
         found = found[:_MOST]
@@ -173,90 +146,13 @@ class Places:
 
 
 @dataclasses.dataclass(slots=True)
-class _Candidate:
-    held: object
-    kind: str
-    entries: int
-    per_run: float
-    is_certain: bool
-    was_empty: bool
-
-
-def _containers() -> Iterator[tuple[str, list[Any]]]:
-    """Every container of the heap, grouped by the type that gives its length."""
-    heap = gc.get_objects()
-    loose = _untracked(heap)
-    for kind in _EXACT:
-        found: list[Any] = [o for o in heap if type(o) is kind]
-        yield kind.__name__, found + loose.pop(kind.__name__, [])
-    others: dict[str, list[Any]] = loose
-    wanted = _other_types(heap)
-    for held in [o for o in heap if id(type(o)) in wanted]:
-        others.setdefault(wanted[id(type(held))], []).append(held)
-    yield from others.items()
-
-
-def _other_types(heap: list[object]) -> dict[int, str]:
-    """Identity of each further container type on the heap, with its name here."""
-    kinds = dict(zip(map(id, map(type, heap)), map(type, heap), strict=True))
-    exact = set(map(id, _EXACT))
-    found = {}
-    for number, kind in kinds.items():
-        base = next((b for b in _SIZED if objects.is_subtype(kind, b[0])), None)
-        if base is not None and number not in exact:
-            found[number] = base[1]
-    return found
-
-
-def _untracked(heap: list[object]) -> dict[str, list[Any]]:
-    """Containers that the collector does not list, found through those it does."""
-    found: dict[str, dict[int, object]] = {"dict": {}, "bytearray": {}, "array": {}}
-    for held in untracked.found_from(heap):
-        if type(held) is not tuple:
-            found[type(held).__name__][id(held)] = held
-    return {name: list(held.values()) for name, held in found.items()}
-
-
-def _column(name: str, held: list[Any]) -> _Column:
-    return _Column(
-        array.array("Q", map(id, held)),
-        array.array("q", map(_LENGTHS[name], held)),
-        _firsts(name, held),
-    )
-
-
-def _firsts(name: str, held: list[Any]) -> array.array[int]:
-    """Identity of each first entry: a sign that it is still the same container."""
-    if name not in ("dict", "list"):
-        return array.array("Q")
-    nothing = itertools.repeat(None)
-    return array.array("Q", map(id, map(next, map(iter, held), nothing)))
-
-
-def _compare(
-    before: _Column, name: str, held: list[Any], runs: int
-) -> list[_Candidate]:
-    index = dict(zip(before.ids, range(len(before.ids)), strict=True))
-    enough = max(1, math.ceil(runs * _OFTEN))
-    lengths, firsts = before.lengths, before.firsts
-    found = []
-    for obj, length in zip(held, map(_LENGTHS[name], held), strict=True):
-        i = index.get(id(obj))
-        if i is None or length - lengths[i] < enough:
-            continue
-        same = not firsts or not lengths[i] or _firsts(name, [obj])[0] == firsts[i]
-        per_run = (length - lengths[i]) / runs
-        found.append(_Candidate(obj, name, length, per_run, same, not lengths[i]))
-    return found
-
-
-@dataclasses.dataclass(slots=True)
 class _Named:
     """A candidate that has been found on the heap and may have a limit."""
 
-    candidate: _Candidate
+    candidate: Candidate
     chain: chains.Chain
     bound: bounds.Bound | None
+    owner: roots.Owner
 
     @property
     def order(self) -> int:
@@ -273,10 +169,11 @@ class _Named:
         return entries.is_register(self.candidate.held)
 
 
-def _name(candidate: _Candidate, ascent: Ascent) -> _Named:
+def _name(candidate: Candidate, ascent: Ascent) -> _Named:
     above = ascent.nodes[:-1]
     bound = _bound_of(candidate.held, candidate.kind, above)
-    return _Named(candidate, chains.describe(ascent), bound)
+    chain = chains.describe(ascent)
+    return _Named(candidate, chain, bound, _owner_of(chain, above))
 
 
 def _weigh_all(named: list[_Named]) -> dict[int, Weight]:
@@ -286,14 +183,15 @@ def _weigh_all(named: list[_Named]) -> dict[int, Weight]:
     others, which get no part of what a bounded place holds as well.
     """
     found: dict[int, Weight] = {}
+    containers = {id(each.candidate.held) for each in named}
     for order in range(3):
         group = [each.candidate for each in named if each.order == order]
-        weighed = zip(group, _weigh_group(group), strict=True)
+        weighed = zip(group, _weigh_group(group, containers), strict=True)
         found |= {id(each.held): weight for each, weight in weighed}
     return found
 
 
-def _weigh_group(group: list[_Candidate]) -> list[Weight]:
+def _weigh_group(group: list[Candidate], containers: set[int]) -> list[Weight]:
     links: collections.Counter[int] = collections.Counter()
     counts = []
     for each in group:
@@ -303,24 +201,24 @@ def _weigh_group(group: list[_Candidate]) -> list[Weight]:
             links.update(entry[0] for entry in sample)
         counts.append(max(1, len(sample)))
     lazily = (itertools.chain.from_iterable(_sample(each)) for each in group)
-    totals = retained.held_by(lazily, links)
+    totals = retained.held_by(lazily, links, containers)
     return [
         total / count + _beside(each)
         for each, total, count in zip(group, totals, counts, strict=True)
     ]
 
 
-def _beside(candidate: _Candidate) -> Weight:
+def _beside(candidate: Candidate) -> Weight:
     """The part of an entry that is in the container itself."""
-    if candidate.kind in _BUFFERS:
+    if candidate.kind in BUFFERS:
         return Weight(0, 1, 1)
     table = retained.weigh(candidate.held) / max(1, candidate.entries)
     return table + entries.beside(candidate.held)
 
 
-def _sample(candidate: _Candidate) -> Iterator[tuple[object, ...]]:
+def _sample(candidate: Candidate) -> Iterator[tuple[object, ...]]:
     """The entries of the last few runs, the same runs in every place."""
-    if candidate.kind in _BUFFERS:
+    if candidate.kind in BUFFERS:
         return iter(())
     count = min(_SAMPLE, math.ceil(candidate.per_run * _SAMPLE_RUNS))
     return entries.newest(candidate.held, min(count, candidate.entries))
@@ -332,7 +230,7 @@ def _place_of(named: _Named, weight: Weight) -> GrownPlace:
         kind=_kind_name(candidate),
         path=_path_of(candidate.held, chain, bound),
         root=chain.root,
-        owner=_owner_of(chain),
+        owner=named.owner,
         entries=candidate.entries,
         entries_per_run=candidate.per_run,
         entry_type=entries.newest_type(candidate.held),
@@ -349,7 +247,7 @@ def _place_of(named: _Named, weight: Weight) -> GrownPlace:
     )
 
 
-def _kind_name(candidate: _Candidate) -> str:
+def _kind_name(candidate: Candidate) -> str:
     kind = type(candidate.held)
     if (
         kind is LRU
@@ -361,7 +259,7 @@ def _kind_name(candidate: _Candidate) -> str:
 
 
 def _bound_of(held: object, kind: str, above: list[object]) -> bounds.Bound | None:
-    if kind in _BUFFERS:
+    if kind in BUFFERS:
         return None
     if kind == "lru_cache":
         return bounds.of_lru(held)
@@ -395,7 +293,12 @@ def _path_of_subclasses(held: object) -> str:
     return ""
 
 
-def _owner_of(chain: chains.Chain) -> roots.Owner:
-    if chain.root is Root.PYTEST:
+def _owner_of(chain: chains.Chain, above: list[object]) -> roots.Owner:
+    """Whose container it is: a list of a fixture definition is pytest's."""
+    instances = (
+        each for each in reversed(above) if not objects.is_plain_container(each)
+    )
+    module = objects.type_module(type(next(instances, None)))
+    if chain.root is Root.PYTEST or roots.owner_of(module) == "pytest":
         return "pytest"
     return roots.owner_of(chain.root_name)

@@ -90,7 +90,9 @@ def weigh(obj: object) -> Weight:
 
 
 def held_by(
-    groups: Iterable[Iterable[object]], links: Mapping[int, int]
+    groups: Iterable[Iterable[object]],
+    links: Mapping[int, int],
+    containers: Container[int] = (),
 ) -> list[Weight]:
     """What is held by the entries of some containers, and by nobody else.
 
@@ -101,6 +103,7 @@ def held_by(
             holds them meanwhile.
         links: by identity of an entry, how many references to it the containers
             themselves have.
+        containers: identities of all of them; an entry may lead back to one.
     """
     nodes: list[object] = []
     places: dict[int, int] = {}
@@ -111,7 +114,7 @@ def held_by(
         _gather(entries, nodes, places)
         limit = len(edges) + _MOST_OBJECTS
         edges += [
-            _below(node, nodes, places, worlds)
+            _below(node, nodes, places, (worlds, containers))
             for node in _growing(nodes, len(edges), limit)
         ]
         edges += [[] for _ in range(len(nodes) - len(edges))]
@@ -149,13 +152,13 @@ def _below(
     node: object,
     nodes: list[object],
     places: dict[int, int],
-    worlds: Container[int],
+    ends: tuple[Container[int], ...],
 ) -> list[int]:
     if objects.is_type(node) or id(type(node)) in _SHARED_KINDS:
         return []
     found = []
     for child in gc.get_referents(node):
-        if id(child) in worlds:
+        if any(id(child) in end for end in ends):
             continue  # a function refers to its module: everybody's, and huge
         position = places.get(id(child))
         if position is None:

@@ -12,11 +12,14 @@ import dataclasses
 import enum
 import inspect
 import sys
+import threading
 import types
+from collections.abc import Iterator
 from typing import Literal
 
 from pytest_veo.evidence import edges
 from pytest_veo.evidence import objects
+from pytest_veo.evidence import stacks
 
 
 Owner = Literal["user", "python", "pytest", "veo"]
@@ -156,15 +159,30 @@ def _landing_of_class(kind: type) -> Landing | None:
 def running_frames() -> dict[int, Landing]:
     """What the running frames of all threads hold: identity to root."""
     found: dict[int, Landing] = {}
-    for frame in list(sys._current_frames().values()):
-        each: types.FrameType | None = frame
-        while each is not None:
-            owner = owner_of_frame(each)
-            if owner != "veo" and _has_own_locals(each):
-                for name, value in edges.locals_of(each):
-                    found.setdefault(id(value), _landing_of_local(each, owner, name))
-            each = each.f_back
+    for each in _all_frames():
+        owner = owner_of_frame(each)
+        if owner != "veo" and _has_own_locals(each):
+            place = _place_of(each)
+            for name, value in edges.locals_of(each):
+                found.setdefault(id(value), _landing_of_local(place, owner, name))
     return found
+
+
+def _all_frames() -> Iterator[types.FrameType]:
+    """The frames of all threads, without this one.
+
+    A frame that is held by its own variables would keep all its callers' variables
+    alive until the next collection.
+    """
+    frames = sys._current_frames()
+    frames[threading.get_ident()] = sys._getframe(2)
+    while frames:
+        _, frame = frames.popitem()
+        while True:
+            yield frame
+            if frame.f_back is None:
+                break
+            frame = frame.f_back
 
 
 def _has_own_locals(frame: types.FrameType) -> bool:
@@ -173,10 +191,13 @@ def _has_own_locals(frame: types.FrameType) -> bool:
     return not is_start_up and bool(frame.f_code.co_flags & inspect.CO_OPTIMIZED)
 
 
-def _landing_of_local(frame: types.FrameType, owner: str, name: str) -> Landing:
-    """A local variable lives as long as its call: anything lasting explains more."""
+def _place_of(frame: types.FrameType) -> str:
     code = frame.f_code
-    place = f"local variable {name} of {code.co_qualname}"
-    place += f" ({code.co_filename}:{frame.f_lineno})"
+    return f"{code.co_qualname} ({stacks.shown(code.co_filename)}:{frame.f_lineno})"
+
+
+def _landing_of_local(place: str, owner: Owner, name: str) -> Landing:
+    """A local variable lives as long as its call: anything lasting explains more."""
     root = Root.PYTEST if owner == "pytest" else Root.FRAME
-    return Landing(root, place, is_last_resort=True)
+    text = f"local variable {name} of {place}"
+    return Landing(root, text, is_last_resort=True)

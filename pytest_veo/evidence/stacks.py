@@ -90,7 +90,8 @@ def is_side_effect(frames: Iterable[tuple[str, int]]) -> bool:
     files = [file for file, _ in frames]
     if any(file.startswith(_IMPORT) for file in files):
         return True
-    first = next((f for f in files if not f.startswith(_library_folders())), "")
+    libraries = (*_library_folders(), "<")
+    first = next((f for f in files if not f.startswith(libraries)), "")
     return is_own(first)
 
 

@@ -6,7 +6,6 @@ from pytest_veo.evidence.allocations import Site
 from pytest_veo.evidence.collect import Evidence
 from pytest_veo.evidence.creations import Creation
 from pytest_veo.evidence.device_blocks import DeviceSite
-from pytest_veo.evidence.holders import Holder
 from pytest_veo.evidence.native import NativeSite
 from pytest_veo.evidence.places import GrownPlace
 from pytest_veo.units import format_bytes
@@ -77,24 +76,26 @@ def _device_line(site: DeviceSite) -> str:
 
 def _native_lines(site: NativeSite) -> list[str]:
     amount = _amount(site.bytes_per_run, site.blocks_per_run)
+    first = f"{site.where}  {site.source}  [native, {amount}]"
     chain = " < ".join(site.native)
-    return [f"{site.where}  {site.source}  [native, {amount}]", f"in C: {chain}"]
+    return [first, f"in C: {chain}"] if chain else [first]
 
 
 def _holding(evidence: Evidence) -> list[str]:
     """The chains first, then containers that no chain goes through."""
-    found = [_holder_line(holder) for holder in evidence.holders[:_MOST_HOLDERS]]
-    reasons = [h.reason for h in evidence.holders[:1] if h.reason]
+    found = [
+        line for holder in evidence.holders[:_MOST_HOLDERS] for line in holder.lines()
+    ]
     places = [
         _place_line(place)
         for place in evidence.places
         if place.is_certain and not place.is_bookkeeping and place.owner != "pytest"
     ]
-    return [*found, *reasons, *places[:_MOST_HOLDERS]]
+    return [*_once(found), *places[:_MOST_HOLDERS]]
 
 
-def _holder_line(holder: Holder) -> str:
-    return holder.lines()[0]
+def _once(texts: list[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
 
 
 def _place_line(place: GrownPlace) -> str:

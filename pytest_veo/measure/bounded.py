@@ -7,8 +7,8 @@ so the place has to account for what was measured.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from pytest_veo.measure.meter import growth
 from pytest_veo.memory.snapshot import HOST
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from pytest_veo.measure.meter import Glance
 
 
-@dataclasses.dataclass(frozen=True)
-class _Slack:
+class _Slack(NamedTuple):
     """How far above its estimated weight growth may lie."""
 
     factor: float
@@ -44,8 +43,7 @@ _ALONE = _Slack(5, 16, 1024)
 """Only bounded places grow. Entries that several caches share are not weighed."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Filling:
+class Filling(NamedTuple):
     """The bounded place that explains a test's growth."""
 
     path: str

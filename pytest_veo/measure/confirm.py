@@ -6,10 +6,10 @@ machine integers that is made beforehand, and nothing else outlives a run.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from array import array
 from typing import TYPE_CHECKING
+from typing import NamedTuple
 from typing import Protocol
 
 from pytest_veo.measure.meter import Glance
@@ -50,8 +50,7 @@ class Runs(Protocol):
         """Empty if the run passed, else why it did not."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(NamedTuple):
     """How far confirming may go."""
 
     most_runs: int
@@ -63,13 +62,14 @@ class Limits:
     suspects: frozenset[Counter] | None = None
     """The counters that must be decided; each is done with once it was seen flat,
     for noisy ones are seldom all flat at the same time. None: all, together."""
+    quiet_runs: int = 3
+    """So many runs in a row without growth clear a counter."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Confirmed:
+class Confirmed(NamedTuple):
     """What the re-runs showed of each counter."""
 
-    layout: tuple[Counter, ...]
+    layout: Sequence[Counter]
     series: tuple[tuple[int, ...], ...]
     """For each counter its value before the first run, then after each."""
     courses: tuple[Course, ...]
@@ -161,19 +161,16 @@ class Confirmation:
         self._clock = clock
         self._tolerated = tolerated
 
-    def go(self, before: Glance) -> Confirmed:
-        """Run until the answer is clear or a limit is reached.
-
-        Args:
-            before: the settled figures before the first re-run.
-        """
+    def go(self) -> Confirmed:
+        """Run until the answer is clear or a limit is reached."""
+        before = self._settle(self._meter.examine(), LONG_WAITS_S)
         table = _Table(before, self._limits, self._tolerated)
         began = self._clock()
         steady_ns, stopped = 0, ""
         waits: Sequence[float] = LONG_WAITS_S
         while table.runs < self._limits.most_runs and not stopped:
             why = self._runs.run()
-            after = settle(self._meter, before, steps=self._steps, waits_s=waits)
+            after = self._settle(before, waits)
             if after.layout is not table.layout:
                 stopped = why or "the set of counters changed while it ran"
                 break
@@ -198,10 +195,15 @@ class Confirmation:
                 break
         if waits is SHORT_WAITS_S and not stopped:
             # What was not waited for each time gets one long wait at the end.
-            late = settle(self._meter, table.glance(0), steps=self._steps)
+            late = self._settle(table.glance(0), LONG_WAITS_S)
             if late.layout is table.layout:
                 table.replace_last(late)
         return table.confirmed(self._clock() - began, stopped)
+
+    def _settle(self, before: Glance, waits_s: Sequence[float]) -> Glance:
+        return settle(
+            self._meter, before, steps=self._steps, waits_s=waits_s, examine=True
+        )
 
     def _out_of_time(self, spent_ns: int, runs: int) -> str:
         if spent_ns >= self._limits.time_ns and runs >= 3:
@@ -222,10 +224,12 @@ class _Table:
     ) -> None:
         self.layout = start.layout
         self.runs = 0
+        self._inside = dict(start.layout.inside)
         self._width = len(start.layout)
         self._cells = array("q", bytes(8 * self._width * (limits.most_runs + 1)))
         self._cells[: self._width] = array("q", start.values)
         self._is_hasty = limits.suspects is not None
+        self._quiet_runs = limits.quiet_runs
         self._needed = [
             limits.suspects is None or counter in limits.suspects
             for counter in start.layout
@@ -249,8 +253,12 @@ class _Table:
         return Glance(self.layout, tuple(self._cells[start : start + self._width]))
 
     def series(self, place: int) -> Sequence[int]:
-        """One counter's figures."""
-        return self._cells[place : (self.runs + 1) * self._width : self._width]
+        """One counter's figures; what the driver books, without the pools."""
+        series = self._cells[place : (self.runs + 1) * self._width : self._width]
+        for inner in self._inside.get(place, ()):
+            for run, value in enumerate(self.series(inner)):
+                series[run] -= value
+        return series
 
     def courses(self) -> list[Course]:
         """How each counter goes on."""
@@ -265,7 +273,7 @@ class _Table:
             large=large_of(counter),
             tiny=tiny_of(counter),
             small=float(16 << 10) if counter.key == "host.heap" else 0.0,
-            quiet_runs=2 if self._is_hasty else 3,
+            quiet_runs=self._quiet_runs,
         )
         found = course(series, rule)
         self._done[place] = self._is_hasty and found is Course.FLAT

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from pytest_veo.measure.confirm import ARENA_BYTES
 from pytest_veo.memory.snapshot import Counter
@@ -29,7 +30,7 @@ _WINDOW = 16
 _TYPICAL = 11
 """Which of the recent costs, in order, stands for them all."""
 _LEARN_EVERY = 4
-_FADE_EVERY = 64
+_FADE_EVERY = 512
 _FADE = 0.5
 
 _FIRST_IDLE = {"host.python_blocks": (35, 6), "host.heap": (304, 64)}
@@ -40,8 +41,7 @@ _CLEARED_LEAST = 3
 _NEVER = 1 << 62
 
 
-@dataclasses.dataclass(frozen=True)
-class Suspicion:
+class Suspicion(NamedTuple):
     """A counter that grew by more than its gate."""
 
     counter: Counter
@@ -56,7 +56,9 @@ def is_large(counter: Counter, growth: int) -> bool:
         return True
     if counter.unit is Unit.COUNT:
         return growth >= LARGE_BLOCKS
-    if counter.rung is Rung.DRIVER and growth % ARENA_BYTES == 0:
+    if counter.rung is Rung.HELD:
+        return False  # a pool grows with use
+    if counter.key == "host.mapped" and growth % ARENA_BYTES == 0:
         return False  # most likely Python's own arenas
     return growth >= LARGE_BYTES
 
@@ -198,6 +200,11 @@ class Gate:
                 # Not the largest: the first use of something is no noise.
                 self._noise[suspicion.counter] = float(sorted(known)[-2])
         self._forget_limits()
+
+    @property
+    def is_experienced(self) -> bool:
+        """Whether suspicions have come to nothing before."""
+        return any(len(seen) >= _CLEARED_LEAST for seen in self._cleared.values())
 
     def _forget_limits(self) -> None:
         for lane in self._lanes.values():

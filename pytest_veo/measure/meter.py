@@ -6,9 +6,11 @@ session goes on.
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING
 from typing import NamedTuple
+from typing import Self
 
 from pytest_veo.memory.snapshot import Counter
 from pytest_veo.memory.snapshot import Reading
@@ -16,18 +18,53 @@ from pytest_veo.memory.snapshot import Snapshot
 from pytest_veo.memory.snapshot import Trouble
 from pytest_veo.probes.host import HEAP
 from pytest_veo.probes.host import HostProbe
+from pytest_veo.probes.sleeping import SleepingProbe
 
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from collections.abc import Sequence
 
     from pytest_veo.probes.base import Probe
 
 
-class Glance(NamedTuple):
-    """The cheap figures of every active probe at one instant."""
+class Layout(tuple[Counter, ...]):
+    """The counters of a glance, in its order.
 
-    layout: tuple[Counter, ...]
+    `inside` says, for the place of a counter that the driver keeps for this process,
+    the places of the allocators' totals on the same device: a pool that grows is no
+    growth beside the pools.
+    """
+
+    inside: tuple[tuple[int, tuple[int, ...]], ...]
+
+    def __new__(cls, counters: Iterable[Counter] = ()) -> Self:
+        """The layout of these counters."""
+        layout = super().__new__(cls, counters)
+        layout.inside = tuple(
+            (place, pools)
+            for place, counter in enumerate(layout)
+            if counter.key == _PROCESS and (pools := _pools(layout, counter.device))
+        )
+        return layout
+
+
+_PROCESS = "nvml.process"
+_POOL_TOTALS = frozenset({"torch.reserved", "cupy.held", "jax.held"})
+
+
+def _pools(layout: Layout, device: str) -> tuple[int, ...]:
+    return tuple(
+        place
+        for place, counter in enumerate(layout)
+        if counter.device == device and counter.key in _POOL_TOTALS
+    )
+
+
+class Glance(NamedTuple):
+    """The figures of every active probe at one instant."""
+
+    layout: Layout
     """The same object as long as no probe's counters changed."""
     values: tuple[int, ...]
 
@@ -36,14 +73,19 @@ def growth(before: Glance, after: Glance) -> list[int]:
     """After minus before, for each counter of `after`.
 
     A counter that was not there before counted 0: its framework was not initialised.
+    What the driver books for the process is reduced by what its pools grew.
     """
     if before.layout is after.layout:
-        return [b - a for a, b in zip(before.values, after.values, strict=True)]
-    old = dict(zip(before.layout, before.values, strict=True))
-    return [
-        value - old.get(counter, 0)
-        for counter, value in zip(after.layout, after.values, strict=True)
-    ]
+        grown = [b - a for a, b in zip(before.values, after.values, strict=True)]
+    else:
+        old = dict(zip(before.layout, before.values, strict=True))
+        grown = [
+            value - old.get(counter, 0)
+            for counter, value in zip(after.layout, after.values, strict=True)
+        ]
+    for place, pools in after.layout.inside:
+        grown[place] -= sum(grown[pool] for pool in pools)
+    return grown
 
 
 class Meter:
@@ -53,13 +95,24 @@ class Meter:
         self, probes: Sequence[Probe], troubles: Sequence[Trouble] = ()
     ) -> None:
         self.probes = list(probes)
-        host = next((p for p in probes if isinstance(p, HostProbe)), None)
-        self._heap_bytes = host.heap_bytes if host is not None else None
+        self._host = next(
+            (p for p in probes if isinstance(p, HostProbe) and p.shared_place >= 0),
+            None,
+        )
+        self._lone_host: HostProbe | None = None
+        """The host probe, while no other one has anything to watch."""
+        self._signs = (0, 0)
         self._refused = list(troubles)
         self._parts: tuple[tuple[Counter, ...], ...] = ()
-        self._layout: tuple[Counter, ...] = ()
+        self._layout = Layout()
+        self._examined = Layout()
         self.seen: set[Counter] = set()
         """Every counter that was read at least once."""
+
+    @property
+    def watches_devices(self) -> bool:
+        """Whether a framework was in use at the last glance."""
+        return len(self._parts) > 1
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:
@@ -80,6 +133,17 @@ class Meter:
 
     def glance(self) -> Glance:
         """The cheap figures; nothing is collected, synchronised or imported."""
+        host = self._lone_host
+        if host is not None:
+            values = host.glance()
+            # A framework comes with modules, a driver with a mapped library.
+            signs = (len(sys.modules), values[host.shared_place])
+            if signs == self._signs:
+                return Glance(self._layout, values)
+            self._signs = signs
+        return self._glance_all()
+
+    def _glance_all(self) -> Glance:
         values: tuple[int, ...] = ()
         parts: list[tuple[Counter, ...]] = []
         for probe in self.probes:
@@ -94,24 +158,33 @@ class Meter:
                     )
             except Exception as error:
                 self._drop(probe, error)
-                return self.glance()
+                return self._glance_all()
             values += part
             parts.append(probe.counters)
-        return Glance(self._layout_of(parts), values)
+        layout = self._layout_of(parts)
+        self._lone_host = self._host if self._others_sleep() else None
+        return Glance(layout, values)
+
+    def _others_sleep(self) -> bool:
+        return self._host is not None and all(
+            isinstance(probe, SleepingProbe) and probe.is_asleep
+            for probe in self.probes
+            if probe is not self._host
+        )
 
     def heap_since(self, before: Glance) -> int:
         """How the native heap has grown since, for a fraction of a glance's cost."""
-        if self._heap_bytes is None or HEAP not in before.layout[:2]:
+        if self._host is None or HEAP not in before.layout[:2]:
             return 0
-        return self._heap_bytes() - before.values[before.layout.index(HEAP)]
+        return self._host.heap_bytes() - before.values[before.layout.index(HEAP)]
 
-    def _layout_of(self, parts: list[tuple[Counter, ...]]) -> tuple[Counter, ...]:
+    def _layout_of(self, parts: list[tuple[Counter, ...]]) -> Layout:
         known = self._parts
         if len(parts) != len(known) or any(
             a is not b for a, b in zip(parts, known, strict=True)
         ):
             self._parts = tuple(parts)
-            self._layout = tuple(counter for part in parts for counter in part)
+            self._layout = Layout(counter for part in parts for counter in part)
             self.seen.update(self._layout)
         return self._layout
 
@@ -129,6 +202,17 @@ class Meter:
             troubles=self.troubles,
         )
 
+    def examine(self) -> Glance:
+        """As `glance`, with the dear figures of frameworks that are in use."""
+        if self._lone_host is not None:
+            return self.glance()
+        readings = self.read().readings
+        counters = tuple(reading.counter for reading in readings)
+        if counters != tuple(self._examined):
+            self._examined = Layout(counters)
+            self.seen.update(counters)
+        return Glance(self._examined, tuple(reading.value for reading in readings))
+
     def settle(self) -> None:
         """Let every active probe synchronise and flush."""
         for probe in self.active():
@@ -139,6 +223,8 @@ class Meter:
 
     def _drop(self, probe: Probe, error: Exception) -> None:
         self.probes.remove(probe)
+        if probe is self._host:
+            self._host = self._lone_host = None
         reason = f"{type(error).__name__}: {error}"
         self._refused.append(Trouble(probe.name, reason, is_error=True))
 

@@ -1,8 +1,8 @@
-"""One item's three phases, with the passed call's report held back.
+"""One item's three phases, with the reports of what passed held back.
 
 The verdict on a test is known only after its teardown, and the test is logged once.
-Everything else is logged when pytest logs it, so that `-x` still tears down all
-scopes at the failing test.
+What failed is logged when pytest logs it, so that `-x` still tears down all scopes at
+the failing test.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def run_phases(
 def _phases(
     item: pytest.Item, *, log: bool, nextitem: pytest.Item | None
 ) -> list[pytest.TestReport]:
-    reports = [runner.call_and_report(item, "setup", log)]
+    reports = [runner.call_and_report(item, "setup", log=False)]
+    if log and not reports[0].passed:
+        item.ihook.pytest_runtest_logreport(report=reports[0])
     if reports[0].passed:
         call = runner.call_and_report(item, "call", log=False)
         if log and not call.passed:
@@ -56,10 +58,24 @@ def _phases(
     return reports
 
 
-def log_rest(
-    item: pytest.Item, reports: list[pytest.TestReport], *, call_passed: bool
-) -> None:
-    """Log what `run_phases` held back: a call that passed, and the teardown."""
-    for report in reports:
-        if report.when == "teardown" or (report.when == "call" and call_passed):
+def log_rest(item: pytest.Item, reports: list[pytest.TestReport], passed: int) -> None:
+    """Log what `run_phases` held back.
+
+    Args:
+        item: what was run.
+        reports: of its phases; a verdict may have changed them since.
+        passed: so many of them had passed, from the first on.
+    """
+    for place, report in enumerate(reports):
+        if place < passed or report.when == "teardown":
             item.ihook.pytest_runtest_logreport(report=report)
+
+
+def passed_first(reports: list[pytest.TestReport]) -> int:
+    """How many reports passed before the first that did not; the last is not asked."""
+    count = 0
+    for report in reports[:-1]:
+        if not report.passed:
+            break
+        count += 1
+    return count

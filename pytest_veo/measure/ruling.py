@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from pytest_veo.measure.gate import is_large
 from pytest_veo.memory.leak import Course
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 SHOWN_DELTAS = 16
 
 
-@dataclasses.dataclass(frozen=True)
-class FirstRun:
+class FirstRun(NamedTuple):
     """A test's own run: figures before and after, settled, charges taken off."""
 
     before: Glance
@@ -160,7 +159,7 @@ def retained(
     findings = _grown(first, kept)
     limit = budget.retention_limit_bytes
     over = [
-        dataclasses.replace(finding, limit=limit)
+        finding._replace(limit=limit)
         for finding in findings
         if limit is not None and finding.unit is Unit.BYTES and finding.growth > limit
     ]
@@ -186,15 +185,13 @@ def into_bounded_place(leak: Verdict, place: Filling, budget: LeakBudget) -> Ver
     limit = budget.retention_limit_bytes
     projected = place.projected_bytes
     if limit is not None and projected > limit:
-        return dataclasses.replace(
-            leak,
+        return leak._replace(
             outcome=Outcome.OVER_BUDGET,
-            findings=tuple(dataclasses.replace(f, limit=limit) for f in leak.findings),
+            findings=tuple(f._replace(limit=limit) for f in leak.findings),
             reason=f"{place} may still take {format_bytes(projected)}, the retention "
             f"limit is {format_bytes(limit)}",
         )
-    return dataclasses.replace(
-        leak,
+    return leak._replace(
         outcome=Outcome.RETENTION,
         reason=f"it fills a bounded place: {place}",
         ruled_out=(),

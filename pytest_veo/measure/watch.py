@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import sys
 import time
 from typing import TYPE_CHECKING
 from typing import Any
@@ -19,6 +20,7 @@ from pytest_veo.budget import LeakBudget
 from pytest_veo.budget import Level
 from pytest_veo.measure.bounded import Filling
 from pytest_veo.measure.bounded import filling_of
+from pytest_veo.measure.collector import Collector
 from pytest_veo.measure.confirm import Confirmation
 from pytest_veo.measure.confirm import Confirmed
 from pytest_veo.measure.confirm import Limits
@@ -29,12 +31,14 @@ from pytest_veo.measure.meter import Glance
 from pytest_veo.measure.meter import Meter
 from pytest_veo.measure.meter import growth
 from pytest_veo.measure.phases import log_rest
+from pytest_veo.measure.phases import passed_first
 from pytest_veo.measure.phases import run_phases
 from pytest_veo.measure.release import release_frames
 from pytest_veo.measure.ruling import FirstRun
 from pytest_veo.measure.ruling import collectable
 from pytest_veo.measure.ruling import into_bounded_place
 from pytest_veo.measure.ruling import rule
+from pytest_veo.measure.settle import Spares
 from pytest_veo.measure.settle import forget_attribute_names
 from pytest_veo.measure.settle import settle
 from pytest_veo.memory.charge import Ledger
@@ -63,8 +67,6 @@ DRIFT_BYTES = 1024
 """Heap that grew between two tests and is not booked as either's idle cost."""
 SHORT_RUN_NS = 100_000_000
 """A longer run is repeated only three times for it."""
-_DEAR_COLLECT_NS = 2_000_000
-"""A collection that takes longer makes the survivors be put aside."""
 
 
 @dataclasses.dataclass
@@ -106,6 +108,8 @@ class Watch:
         self.totals = totals
         self.gate = Gate()
         self.ledger = Ledger()
+        self.spares = Spares()
+        self.collector = Collector(may_freeze=settings.freeze)
         self.is_rerunning = False
         self._budget_of = budget_of
         self._judged = judged
@@ -113,7 +117,6 @@ class Watch:
         self._before: Glance | None = None
         self._wider: WiderTeardown | None = None
         self._errors: list[BaseException] = []
-        self._freeze_next = settings.freeze
 
     # ------------------------------------------------------------------ one item
 
@@ -130,8 +133,8 @@ class Watch:
         reports = run_phases(item, log=log, nextitem=nextitem)
         measured = Measured(reports, time.perf_counter_ns() - began)
         self.totals.test_ns += measured.duration_ns
-        call_passed = len(reports) == 3 and reports[1].passed
-        if not (call_passed and reports[2].passed) or hasattr(reports[1], "wasxfail"):
+        passed = passed_first(reports)
+        if passed < 2 or not reports[2].passed or hasattr(reports[1], "wasxfail"):
             self._let_go(measured)
         elif wider.tore_down:
             # Looked at before the wider scopes went, and looked innocent.
@@ -147,7 +150,7 @@ class Watch:
             self._before = None
         self._judged(item, measured)
         if log:
-            log_rest(item, reports, call_passed=call_passed)
+            log_rest(item, reports, passed)
         return reports
 
     def _start(self) -> Glance:
@@ -156,17 +159,24 @@ class Watch:
             self._errors.clear()
         before = self._before
         if before is None:
-            if self._freeze_next:
-                gc.collect(1)  # what is young: a full pass costs more than it frees
-                gc.freeze()
-                self._freeze_next = False
-            before = self._before = self.meter.glance()
+            before = self._before = self._at_rest()
         else:
             # Since then pytest has logged the last test; its lists grow in leaps.
             drift = self.meter.heap_since(before)
             if drift > DRIFT_BYTES:
                 self.ledger.charge(HEAP, drift)
         return before
+
+    def _at_rest(self) -> Glance:
+        """The figures of a process at rest, before a test."""
+        self.collector.rest(self.totals.test_ns)
+        return self._collected()
+
+    def _collected(self) -> Glance:
+        """The figures once what the last test left to the collector is gone."""
+        if self.settings.freeze and not self.meter.watches_devices:
+            self.collector.sweep()
+        return self.meter.glance()
 
     def _own_growth(self, before: Glance, after: Glance) -> list[int]:
         grown = growth(before, after)
@@ -189,7 +199,7 @@ class Watch:
 
     def _judge(self, item: pytest.Item, before: Glance, measured: Measured) -> None:
         level = self._budget_of(item).level
-        after = self.meter.glance()
+        after = self._collected()
         self._before = after
         if level is Level.OFF:
             measured.verdict = _OFF
@@ -210,12 +220,14 @@ class Watch:
         self._before = None
         if self.config.getoption("usepdb", False):
             return
-        for error in self._errors:
-            release_frames(error)
+        last = getattr(sys, "last_value", None)  # an xfailed call's, too
+        for error in (*self._errors, last):
+            if error is not None:
+                release_frames(error)
+        del last
         forget_last_exception()
-        if self._errors:
-            self._errors.clear()
-            gc.collect()
+        self._errors.clear()
+        gc.collect()
 
     # ------------------------------------------------------------------ a suspect
 
@@ -224,15 +236,14 @@ class Watch:
     ) -> None:
         raw = measured.first
         assert raw is not None
-        began = time.perf_counter_ns()
-        after = settle(self.meter, before, steps=lambda: self._steps(item))
-        if self.settings.freeze:
-            self._freeze_next = time.perf_counter_ns() - began > _DEAR_COLLECT_NS
-        first = FirstRun(before, after, self._own_growth(before, after))
-        suspicions = self.gate.suspicions(after.layout, first.growth, _fixtures(item))
-        self._before = after
-        measured.first = first
         budget = self._budget_of(item)
+        began = time.perf_counter_ns()
+        first = self._first_run(before, self._settled(item, before))
+        suspicions = self.gate.suspicions(
+            first.after.layout, first.growth, _fixtures(item)
+        )
+        measured.first = first
+        self._before = first.after
         if suspicions or budget.level is Level.DEEP:
             verdict = self._confirm(item, budget, measured, suspicions)
         else:
@@ -240,14 +251,24 @@ class Watch:
         if not verdict.is_leak and not _is_large(suspicions):
             fixtures = _fixtures(item)
             self.gate.saw(raw.after.layout, raw.growth, fixtures)
-            self.gate.saw(after.layout, first.growth, fixtures, settled=True)
+            self.gate.saw(first.after.layout, first.growth, fixtures, settled=True)
         spent_ns = time.perf_counter_ns() - began
         self.totals.confirm_ns += spent_ns
         self._credit.spend(spent_ns)
         if verdict is not CLEAN:
-            verdict = dataclasses.replace(verdict, spent_ns=spent_ns)
-            verdict = self._reviewed(item, verdict)
+            verdict = self._reviewed(item, verdict._replace(spent_ns=spent_ns))
         measured.verdict = verdict
+
+    def _first_run(self, before: Glance, after: Glance) -> FirstRun:
+        return FirstRun(before, after, self._own_growth(before, after))
+
+    def _settled(self, item: pytest.Item, before: Glance) -> Glance:
+        def settled() -> Glance:
+            return settle(self.meter, before, steps=lambda: self._steps(item))
+
+        if self.settings.freeze and not self.meter.watches_devices:
+            return settled()
+        return self.spares.collect(self.meter.glance, settled)
 
     def _reviewed(self, item: pytest.Item, verdict: Verdict) -> Verdict:
         if verdict.outcome is Outcome.CLEAN:
@@ -276,8 +297,8 @@ class Watch:
             self.totals.not_followed += 1
             return unconfirmed(first, suspicions, refused)
         self.totals.followed += 1
-        limits = _limits(budget, suspicions)
-        shown = self._run_again(item, dataclasses.replace(limits, patience_ns=0))
+        limits = _limits(budget, suspicions, is_experienced=self.gate.is_experienced)
+        shown = self._run_again(item, limits._replace(patience_ns=0))
         verdict = rule(first, shown, budget)
         if not verdict.is_leak:
             if verdict.outcome is Outcome.CLEAN:
@@ -305,8 +326,8 @@ class Watch:
 
     def _run_again(self, item: pytest.Item, limits: Limits) -> Confirmed:
         with self._rerunning():
-            gc.collect()
             # What stands now is put aside: collecting after each run is cheap then.
+            gc.collect()
             gc.freeze()
             with Rerunner(item) as rerunner:
 
@@ -315,8 +336,7 @@ class Watch:
                     self._steps(item)
 
                 confirmation = Confirmation(self.meter, rerunner, limits, steps=steps)
-                start = settle(self.meter, self.meter.glance(), steps=steps)
-                return confirmation.go(start)
+                return confirmation.go()
 
     def _find_filling(self, item: pytest.Item, shown: Confirmed) -> Filling | None:
         """The bounded place that the item's growth goes into, if it does."""
@@ -350,15 +370,10 @@ class Watch:
 
     # -------------------------------------------------------------------- hooks
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(
-        self, call: pytest.CallInfo[None]
-    ) -> Generator[None, Any, Any]:
+    def pytest_exception_interact(self, call: pytest.CallInfo[None]) -> None:
         """Remember what a failure raised, to let go of its frames later."""
-        result = yield
         if call.excinfo is not None and not self.is_rerunning:
             self._errors.append(call.excinfo.value)
-        return result
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
@@ -402,13 +417,17 @@ def unconfirmed(first: FirstRun, suspicions: list[Suspicion], reason: str) -> Ve
     )
 
 
-def _limits(budget: LeakBudget, suspicions: list[Suspicion]) -> Limits:
+def _limits(
+    budget: LeakBudget, suspicions: list[Suspicion], *, is_experienced: bool
+) -> Limits:
     deep = budget.level is Level.DEEP
     most = 4096 if deep else 256
+    hasty_runs = 1 if is_experienced and not _is_large(suspicions) else 2
     return Limits(
         most_runs=most if budget.reruns is None else min(most, budget.reruns),
         time_ns=budget.confirm_time_ns,
         patience_ns=2_000_000_000 if deep else 150_000_000,
         patience_runs=1500 if deep else 100,
         suspects=None if deep else frozenset(s.counter for s in suspicions),
+        quiet_runs=3 if deep else hasty_runs,
     )

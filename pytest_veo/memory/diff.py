@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
+from typing import NamedTuple
 
 from pytest_veo.memory.snapshot import Counter
 from pytest_veo.memory.snapshot import Snapshot
 
 
-@dataclasses.dataclass(frozen=True)
-class Delta:
+class Delta(NamedTuple):
     """One counter before and after, in its unit."""
 
     counter: Counter
@@ -22,8 +21,7 @@ class Delta:
         return self.after - self.before
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Diff:
+class Diff(NamedTuple):
     """All deltas between two snapshots."""
 
     elapsed_ns: int

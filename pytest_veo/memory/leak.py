@@ -11,11 +11,11 @@ the first of them in front. The judge sees differences only:
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import itertools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 
 class Course(enum.Enum):
@@ -39,8 +39,7 @@ SIGMAS = 4.0
 """How far the mean growth must stand above its own standard error."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Rule:
+class Rule(NamedTuple):
     """How one counter's course is judged; amounts in the counter's unit."""
 
     floor: float

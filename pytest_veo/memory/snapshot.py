@@ -6,8 +6,8 @@ something could not be read.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
+from typing import NamedTuple
 
 from pytest_veo.units import Unit
 
@@ -39,8 +39,7 @@ class Rung(enum.IntEnum):
     """The whole device. Other tenants move it: context, never evidence."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Counter:
+class Counter(NamedTuple):
     """One named figure of one device, such as `torch.allocated` on `GPU-1a2b`."""
 
     probe: str
@@ -70,16 +69,14 @@ class Counter:
         return self.key if self.device == HOST else f"{self.key} {self.device}"
 
 
-@dataclasses.dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """A counter's value at one instant, in the counter's unit."""
 
     counter: Counter
     value: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Trouble:
+class Trouble(NamedTuple):
     """A figure that could not be read, and why."""
 
     probe: str
@@ -97,8 +94,7 @@ class Trouble:
         return f"{subject}{place}: {kind}, {self.reason}"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """Every reading taken at one instant."""
 
     taken_ns: int

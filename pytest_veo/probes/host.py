@@ -106,6 +106,8 @@ class HostProbe:
         self._fd_folder = -1
         self._mallinfo: Callable[[], _Mallinfo2] | None = None
         self._pid = 0
+        self.shared_place = -1
+        """Where `SHARED` stands in a glance; -1: it does not."""
         self.glance: Callable[[], tuple[int, ...]] = lambda: ()
 
     def open(self) -> None:
@@ -153,6 +155,7 @@ class HostProbe:
                 Trouble("host", "no /proc/self/task/*/children", counter="children")
             )
         self.counters = tuple(counters)
+        self.shared_place = counters.index(SHARED) if SHARED in counters else -1
         self.troubles = tuple(missing)
         self.glance = self._fast() if len(counters) == 7 else self._slow
 

@@ -63,6 +63,8 @@ def start(nframe: int = NFRAME, sources: Sequence[Source] | None = None) -> None
             source.attach(state.ledger)
         except ProbeUnavailable as error:
             state.notes.append(str(error))
+        except Exception as error:  # a library's own failure must not cost the run
+            state.notes.append(f"{source.name}: {type(error).__name__}: {error}")
         else:
             state.sources.append(source)
     _state = state

@@ -7,6 +7,7 @@ raises `ProbeUnavailable` with its reason when it cannot hook in.
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 import threading
 import time
@@ -262,23 +263,42 @@ class RmmSource:
 
 
 class CudaCoreSource:
-    """The memory resource of cuda.core's current device."""
+    """The memory resources of cuda.core that are in use.
+
+    Asking a device for its resource would make one, so those that exist are looked for
+    among the collector's objects. The resources that cuda.core brings are sealed (C
+    classes); a subclass written in Python can be followed.
+    """
 
     name = "cuda.core"
 
     def __init__(self) -> None:
-        self._resource: Any = None
-        self._buffers: dict[int, Any] = {}
+        self._resources: list[Any] = []
+        self._buffers: dict[tuple[int, int], Any] = {}
 
     def attach(self, ledger: Ledger) -> None:
-        """Wrap the resource's `allocate`, where its class allows that."""
-        core = sys.modules.get("cuda.core") or _imported(
-            self.name, "cuda.core.experimental"
-        )
-        device = core.Device()
-        resource = device.memory_resource
-        number = ledger.number(self.name, int(device.device_id))
-        own = resource.allocate
+        """Wrap `allocate` of each resource whose class allows that."""
+        if "cuda.core" not in sys.modules:
+            _imported(self.name, "cuda.core.experimental")
+        found = _live_resources()
+        if not found:
+            raise ProbeUnavailable(self.name, "no memory resource is in use")
+        sealed = set()
+        for resource in found:
+            number = ledger.number(self.name, int(getattr(resource, "device_id", 0)))
+            try:
+                resource.allocate = self._through(resource.allocate, ledger, number)
+            except (AttributeError, TypeError):
+                sealed.add(type(resource).__name__)
+            else:
+                self._resources.append(resource)
+        if not self._resources:
+            names = ", ".join(sorted(sealed))
+            raise ProbeUnavailable(self.name, f"{names} cannot be hooked")
+
+    def _through(
+        self, own: Callable[..., Any], ledger: Ledger, number: int
+    ) -> Callable[..., Any]:
         buffers = self._buffers
 
         def allocate(size: int, *args: Any, **kwargs: Any) -> Any:
@@ -286,26 +306,36 @@ class CudaCoreSource:
             address = int(buffer.handle)
 
             def gone(_: object) -> None:
-                buffers.pop(address, None)
+                buffers.pop((number, address), None)
                 ledger.untrack(number, address)
 
             ledger.track(number, address, size)
-            buffers[address] = weakref.ref(buffer, gone)
+            buffers[number, address] = weakref.ref(buffer, gone)
             return buffer
 
-        try:
-            resource.allocate = allocate
-        except AttributeError as error:
-            reason = f"{type(resource).__name__} cannot be hooked ({error})"
-            raise ProbeUnavailable(self.name, reason) from error
-        self._resource = resource
+        return allocate
 
     def detach(self) -> None:
-        """Give the resource its own method back."""
-        if self._resource is not None:
-            vars(self._resource).pop("allocate", None)
-        self._resource = None
+        """Give the resources their own method back."""
+        for resource in self._resources:
+            vars(resource).pop("allocate", None)
+        self._resources.clear()
         self._buffers.clear()
+
+
+def _live_resources() -> list[Any]:
+    """Objects of `cuda.core`'s MemoryResource classes; gc must not be frozen."""
+    heap = gc.get_objects()
+    kinds = dict(zip(map(id, map(type, heap)), map(type, heap), strict=True))
+    wanted = {number for number, kind in kinds.items() if _is_resource(kind)}
+    return [each for each in heap if id(type(each)) in wanted]
+
+
+def _is_resource(kind: type) -> bool:
+    return any(
+        base.__name__ == "MemoryResource" and base.__module__.startswith("cuda.core")
+        for base in type.__dict__["__mro__"].__get__(kind)
+    )
 
 
 def all_sources() -> tuple[Source, ...]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import tracemalloc
@@ -291,28 +292,35 @@ class Buffer:
         self.handle = address
 
 
-class CoreResource:
+class MemoryResource:
+    """cuda.core's class, as far as tracking sees it."""
+
+    __module__ = "cuda.core._memory"
+    device_id = 2
+
+    def __init__(self) -> None:
+        self.cycle = self  # so that the collector lists it, as it does the real one
+
     def allocate(self, size: int, stream: object = None) -> Buffer:
         return Buffer(ADDRESS + size)
 
 
-class SealedResource(CoreResource):
-    __slots__ = ()
-
+class SealedResource(MemoryResource):
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("read only")
+        if name == "allocate":
+            raise AttributeError("read only")
+        object.__setattr__(self, name, value)
 
 
-def cuda_core(monkeypatch: pytest.MonkeyPatch, resource: object) -> None:
-    core: Any = types.ModuleType("cuda.core")
-    device = types.SimpleNamespace(memory_resource=resource, device_id=2)
-    core.Device = lambda: device
-    monkeypatch.setitem(sys.modules, "cuda.core", core)
+@pytest.fixture
+def _cuda_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    gc.collect()
+    monkeypatch.setitem(sys.modules, "cuda.core", types.ModuleType("cuda.core"))
 
 
-def test_cuda_cores_resource_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    resource = CoreResource()
-    cuda_core(monkeypatch, resource)
+@pytest.mark.usefixtures("_cuda_core")
+def test_cuda_cores_resource_is_followed() -> None:
+    resource = MemoryResource()
     tracemalloc_ext.start()
     buffer = resource.allocate(64)
     assert device_bytes() == {"cuda.core device 2": (64, 1)}
@@ -322,13 +330,33 @@ def test_cuda_cores_resource_is_followed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "allocate" not in vars(resource)
 
 
-def test_a_sealed_resource_of_cuda_core_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cuda_core(monkeypatch, SealedResource())
+@pytest.mark.usefixtures("_cuda_core")
+def test_a_sealed_resource_of_cuda_core_is_named() -> None:
+    resource = SealedResource()
     tracemalloc_ext.start()
-    expected = "cuda.core: SealedResource cannot be hooked (read only)"
-    assert expected in tracemalloc_ext.notes()
+    assert "cuda.core: SealedResource cannot be hooked" in tracemalloc_ext.notes()
+    assert resource.allocate(64).handle == ADDRESS + 64
+
+
+@pytest.mark.usefixtures("_cuda_core")
+def test_cuda_core_without_a_resource_is_not_made_to_have_one() -> None:
+    tracemalloc_ext.start()
+    assert "cuda.core: no memory resource is in use" in tracemalloc_ext.notes()
+
+
+class BrokenSource:
+    name = "broken"
+
+    def attach(self, ledger: object) -> None:
+        raise OSError("driver is gone")
+
+    def detach(self) -> None: ...
+
+
+def test_a_librarys_own_failure_is_a_note_not_an_error() -> None:
+    tracemalloc_ext.start(sources=[BrokenSource()])
+    assert tracemalloc_ext.is_tracking()
+    assert tracemalloc_ext.notes() == ("broken: OSError: driver is gone",)
 
 
 def test_a_domain_is_named_for_people() -> None:

@@ -1,0 +1,165 @@
+"""Dropped frames, of four kinds that are never added up.
+
+A frame can be presented and not displayed; a slot of the target rate can pass without
+a frame; a frame's number can be missing; a tool can have counted. Each says something
+else, and a report names which.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+import numpy as np
+
+from pytest_veo.frames.series import Bools
+from pytest_veo.frames.series import Event
+from pytest_veo.frames.series import FrameSeries
+from pytest_veo.frames.series import Int64s
+
+
+class DropKind(enum.StrEnum):
+    """What is meant by a dropped frame."""
+
+    NOT_DISPLAYED = "not displayed"
+    MISSED_SLOTS = "missed slots"
+    SEQUENCE_GAPS = "sequence gaps"
+    COUNTER = "counter"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Drops:
+    """How many frames were dropped, in one meaning of the word."""
+
+    kind: DropKind
+    dropped: int
+    total: int
+    """Frames there should have been."""
+    name: str = ""
+    """The counter's own name, when a tool counted."""
+
+    @property
+    def rate(self) -> float:
+        """Dropped frames as a share of those there should have been."""
+        return self.dropped / self.total if self.total else 0.0
+
+    def __str__(self) -> str:
+        subject = f"{self.kind} ({self.name})" if self.name else str(self.kind)
+        return f"{subject} {self.dropped} of {self.total}"
+
+
+def count_drops(series: FrameSeries, target_ns: float | None) -> tuple[Drops, ...]:
+    """Every kind of drop that this series can tell of.
+
+    Args:
+        series: the frames.
+        target_ns: length of a slot; without it there are no missed slots.
+    """
+    found = []
+    if series.dropped is not None:
+        found.append(
+            Drops(
+                kind=DropKind.NOT_DISPLAYED,
+                dropped=int(np.count_nonzero(series.dropped)),
+                total=len(series),
+            )
+        )
+    if target_ns is not None and series.stamps_ns.size > 1:
+        slots = round(series.span_ns / target_ns) + 1
+        missed = max(0, slots - int(series.stamps_ns.size))
+        found.append(Drops(kind=DropKind.MISSED_SLOTS, dropped=missed, total=slots))
+    if series.sequence is not None and len(series):
+        seen = np.unique(series.sequence)
+        expected = int(seen[-1] - seen[0]) + 1
+        gaps = expected - int(seen.size)
+        found.append(Drops(kind=DropKind.SEQUENCE_GAPS, dropped=gaps, total=expected))
+    found += [
+        Drops(
+            kind=DropKind.COUNTER,
+            dropped=counter.dropped,
+            total=counter.total,
+            name=counter.name,
+        )
+        for counter in series.counters
+    ]
+    return tuple(found)
+
+
+def most_within(
+    series: FrameSeries, target_ns: float | None, window_ns: float
+) -> tuple[DropKind, int] | None:
+    """The most drops in any stretch of `window_ns`, of the kind that has the most.
+
+    Counters have no times, so they do not take part. None when no kind is there.
+    """
+    candidates = []
+    if series.dropped is not None:
+        times, counts = _undisplayed(series)
+        candidates.append((DropKind.NOT_DISPLAYED, _densest(times, counts, window_ns)))
+    if series.sequence is not None and len(series) > 1:
+        jumps = np.diff(np.maximum.accumulate(series.sequence)) - 1
+        lost = np.maximum(jumps, 0)
+        candidates.append(
+            (DropKind.SEQUENCE_GAPS, _densest(series.t_ns[1:], lost, window_ns))
+        )
+    if target_ns is not None and series.stamps_ns.size > 1:
+        behind = _behind(series, target_ns)
+        stamps = series.stamps_ns
+        ends = np.searchsorted(stamps, stamps + window_ns, side="right") - 1
+        lost_most = int((behind[ends] - behind).max())
+        candidates.append((DropKind.MISSED_SLOTS, lost_most))
+    return max(candidates, key=lambda each: each[1], default=None)
+
+
+def lost_frames(
+    series: FrameSeries, kind: DropKind, target_ns: float | None
+) -> Bools | None:
+    """Which frames, slots or numbers were lost, in their order; None if unknown."""
+    if kind is DropKind.NOT_DISPLAYED:
+        return series.dropped
+    if kind is DropKind.MISSED_SLOTS and target_ns is not None:
+        return series.intervals_ns > 1.5 * target_ns
+    if kind is DropKind.SEQUENCE_GAPS and series.sequence is not None:
+        first = int(series.sequence.min())
+        lost = np.ones(int(series.sequence.max()) - first + 1, np.bool_)
+        lost[series.sequence - first] = False
+        return lost
+    return None
+
+
+def _behind(series: FrameSeries, target_ns: float) -> Int64s:
+    """Slots gone by less frames made, at each stamp.
+
+    A frame that was late and is made up for by a short one leaves no trace.
+    """
+    since = series.stamps_ns - series.stamps_ns[0]
+    slots: Int64s = np.rint(since / target_ns).astype(np.int64)
+    return slots - np.arange(slots.size, dtype=np.int64)
+
+
+def _undisplayed(series: FrameSeries) -> tuple[Int64s, Int64s]:
+    """When frames were dropped, and how many at each time.
+
+    In a series of displays a dropped frame has no stamp of its own: it is booked on
+    the display before it.
+    """
+    dropped = series.dropped
+    if dropped is None or not dropped.any():
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    stamps = series.t_ns
+    if series.event is Event.DISPLAY:
+        shown = np.flatnonzero(~dropped)
+        if shown.size == 0:
+            return np.zeros(int(dropped.sum()), np.int64), np.ones(dropped.sum(), int)
+        before = np.searchsorted(shown, np.arange(stamps.size), side="right") - 1
+        stamps = stamps[shown[np.maximum(before, 0)]]
+    times = stamps[dropped]
+    return times, np.ones(times.size, np.int64)
+
+
+def _densest(times: Int64s, counts: Int64s, window_ns: float) -> int:
+    if times.size == 0:
+        return 0
+    total = np.concatenate(([0], np.cumsum(counts)))
+    ends = np.searchsorted(times, times + window_ns, side="left")
+    return int((total[ends] - total[:-1]).max())

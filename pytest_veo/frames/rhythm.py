@@ -1,0 +1,246 @@
+"""Periodic stutter: slow frames that come on a beat, and frame times that swing.
+
+Sparse hitches are looked for in their times, not in the frame times, where their
+power hides in harmonics. A search over folded harmonics (de Jager's H) finds the
+beat; Rayleigh's statistic on it, and how many beats have a hitch, must agree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from pytest_veo.frames.series import Float64s
+from pytest_veo.frames.series import Int64s
+
+
+_HARMONICS = 8
+_MAX_HZ = 10.0
+_FFT_STEP = 5_760
+_MIN_BEATS = 5
+_MIN_HITCHES = 5
+_MIN_SHARE_OF_BEATS = 0.5
+_ALARM_P = 1e-4
+_SAME_PEAK = 0.7
+# Long series are looked at in parts: a beat that lasts shows in each.
+_WINDOW_NS = 60e9
+_WINDOWS = 3
+
+_SWING_FRAMES = 16_384
+_SWING_MIN_FRAMES = 256
+_SWING_NOISE_BINS = 64
+_SWING_SHARE = 0.4
+_SWING_MIN_SIZE = 0.02
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Stutter:
+    """Hitches that come on a beat."""
+
+    period_ns: float
+    hitches: int
+    """Long frames that were looked at."""
+    beats: int
+    """Beats in the stretch that was looked at."""
+    share_of_beats: float
+    """How many beats have a long frame."""
+    excess_ns: float
+    """Median of what those frames are longer than their surroundings."""
+    p_value: float
+    """How often chance alone makes such a beat anywhere in the range searched."""
+
+    @property
+    def hertz(self) -> float:
+        """Beats a second."""
+        return 1e9 / self.period_ns
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Swing:
+    """Frame times that go up and down evenly."""
+
+    period_frames: float
+    """2 means that long and short frames take turns."""
+    period_ns: float
+    amplitude_ns: float
+    share: float
+    """Of the frame times' variance."""
+
+
+def find_stutter(
+    intervals_ns: Int64s, local_ns: Float64s, mad_ns: float, typical_ns: float
+) -> Stutter | None:
+    """The beat on which long frames come, or None.
+
+    A long frame is longer than its surroundings by 10 % and by 6 MADs, or by 10 % and
+    more than 98 % of the others: less than a hitch, since chance makes no beat.
+
+    Args:
+        intervals_ns: frame times, shape (n,).
+        local_ns: the usual frame time around each.
+        mad_ns: unscaled median absolute deviation from `local_ns`.
+        typical_ns: median frame time.
+    """
+    if intervals_ns.size < 64:
+        return None
+    excess = intervals_ns - local_ns
+    if excess.max() <= 0.1 * local_ns.min():
+        return None
+    ends = np.cumsum(intervals_ns)
+    found = []
+    parts = _windows(ends)
+    for part in parts:
+        found += _search(
+            ends[part] - intervals_ns[part],
+            excess[part],
+            local_ns[part],
+            mad_ns,
+            typical_ns,
+            len(parts),
+        )
+    return min(found, key=lambda each: each.p_value, default=None)
+
+
+def find_swing(intervals_ns: Int64s, local_ns: Float64s) -> Swing | None:
+    """An even up and down of frame times, or None.
+
+    The largest line of the periodogram over frames, where it stands out of the lines
+    around it, carries two fifths of the variance and is above 2 % of a frame time.
+    Hitches are clipped first.
+    """
+    frames = min(intervals_ns.size, _SWING_FRAMES)
+    if frames < _SWING_MIN_FRAMES:
+        return None
+    residual = intervals_ns[:frames] - local_ns[:frames]
+    limit = 6 * float(np.median(np.abs(residual)))
+    if limit == 0:
+        return None
+    clipped = np.clip(residual, -limit, limit)
+    power = np.square(np.abs(np.fft.rfft(clipped - clipped.mean())))
+    power[-1] /= 2 if frames % 2 else 4
+    power[0] = 0
+    line = int(np.argmax(power))
+    around = power[max(1, line - _SWING_NOISE_BINS) : line + _SWING_NOISE_BINS]
+    # Exponential lines: the median is ln 2 of the mean.
+    noise = float(np.median(around)) / math.log(2)
+    chance = math.log(power.size / _ALARM_P)
+    total = float(power.sum())
+    beside = float(power[max(1, line - 1) : line + 2].sum())
+    if power[line] < noise * chance or beside < _SWING_SHARE * total:
+        return None
+    mean_ns = float(np.mean(intervals_ns[:frames]))
+    amplitude_ns = math.sqrt(2 * beside / total) * float(clipped.std())
+    if amplitude_ns < _SWING_MIN_SIZE * mean_ns:
+        return None
+    return Swing(
+        period_frames=frames / line,
+        period_ns=frames / line * mean_ns,
+        amplitude_ns=amplitude_ns,
+        share=beside / total,
+    )
+
+
+def _windows(ends_ns: Int64s) -> list[slice]:
+    span = float(ends_ns[-1])
+    if span <= 2 * _WINDOW_NS:
+        return [slice(0, ends_ns.size)]
+    starts = np.linspace(0, span - _WINDOW_NS, _WINDOWS)
+    places = np.searchsorted(ends_ns, np.stack((starts, starts + _WINDOW_NS)))
+    return [slice(int(start), int(stop)) for start, stop in places.T if stop > start]
+
+
+def _search(
+    begins_ns: Int64s,
+    excess: Float64s,
+    local_ns: Float64s,
+    mad_ns: float,
+    typical_ns: float,
+    windows: int,
+) -> list[Stutter]:
+    found = []
+    for limit in (6 * mad_ns, float(np.quantile(excess, 0.98))):
+        places = np.flatnonzero(excess > np.maximum(limit, 0.1 * local_ns))
+        if places.size < _MIN_HITCHES:
+            continue
+        times = (begins_ns[places] - begins_ns[0]) / 1e9
+        span = float(begins_ns[-1] - begins_ns[0]) / 1e9
+        sizes = excess[places]
+        # Equal weights see a beat among few other hitches, weights by size one among
+        # many small ones; the cap keeps one freeze from being all there is.
+        for weights in (np.ones(places.size), np.minimum(sizes, 3 * np.median(sizes))):
+            beat = _beat(times, weights, span, 1e9 / typical_ns)
+            if beat is not None:
+                trials = 4 * windows
+                found.append(_describe(beat, trials, times, sizes, weights, span))
+    return [each for each in found if each is not None]
+
+
+def _beat(
+    times_s: Float64s, weights: Float64s, span_s: float, frames_hz: float
+) -> tuple[float, float] | None:
+    """The best frequency in Hz and its H; None where the span is too short."""
+    top_hz = min(_MAX_HZ, frames_hz / 6)
+    bin_s = 1 / (4 * _HARMONICS * top_hz)
+    size = max(2, math.ceil(span_s / bin_s * _HARMONICS / _FFT_STEP) * _FFT_STEP)
+    step_hz = 1 / (size * bin_s)
+    lines = np.arange(math.ceil(_MIN_BEATS / span_s / step_hz), int(top_hz / step_hz))
+    if lines.size == 0:
+        return None
+    events = np.bincount((times_s / bin_s).astype(np.int64), weights, size)
+    power = np.square(np.abs(np.fft.rfft(events))) * 2 / np.square(weights).sum()
+    total, strongest = np.zeros(lines.size), np.zeros(lines.size)
+    best = np.full(lines.size, -math.inf)
+    for harmonic in range(1, _HARMONICS + 1):
+        # Displays fall on a grid of refreshes: harmonics near the frame rate are
+        # strong in any series of hitches, and say nothing.
+        real = lines * (harmonic * step_hz) < 0.45 * frames_hz
+        there = power[np.minimum(lines * harmonic, power.size - 1)] * real
+        total += there
+        strongest = np.maximum(strongest, there)
+        best = np.where(real, np.maximum(best, total - 4 * harmonic + 4), best)
+    # Twice the true frequency scores as well as the true one, so the lowest of the
+    # best is meant; a third of it scores too, but has no power of its own.
+    usable = (best >= _SAME_PEAK * best.max()) & (power[lines] >= strongest / 4)
+    line = int(np.argmax(usable)) if usable.any() else int(np.argmax(best))
+    while line + 1 < best.size and best[line + 1] > best[line]:
+        line += 1
+    return float(lines[line] * step_hz), float(best[line])
+
+
+def _describe(
+    beat: tuple[float, float],
+    trials: int,
+    times_s: Float64s,
+    sizes_ns: Float64s,
+    weights: Float64s,
+    span_s: float,
+) -> Stutter | None:
+    hertz, score = beat
+    p_value = math.exp(-0.4 * score) * trials * max(1.0, 2 * span_s * _MAX_HZ)
+    if p_value > _ALARM_P:
+        return None
+    angle = np.exp(2j * np.pi * hertz * times_s)
+    turns = times_s * hertz - float(np.angle((angle * weights).sum())) / (2 * np.pi)
+    near = np.abs(turns - np.rint(turns)) < 0.1
+    beats = max(1, round(span_s * hertz))
+    share = min(1.0, np.unique(np.rint(turns[near])).size / beats)
+    if share < _MIN_SHARE_OF_BEATS or near.sum() < _MIN_HITCHES:
+        return None
+    return Stutter(
+        period_ns=1e9 / _refined(hertz, times_s[near], turns[near]),
+        hitches=int(times_s.size),
+        beats=beats,
+        share_of_beats=share,
+        excess_ns=float(np.median(sizes_ns[near])),
+        p_value=min(1.0, p_value),
+    )
+
+
+def _refined(hertz: float, times_s: Float64s, turns: Float64s) -> float:
+    """The frequency that a straight line through the beats gives."""
+    beats = np.rint(turns)
+    if beats.min() == beats.max():
+        return hertz
+    return float(1 / np.polyfit(beats, times_s, 1)[0])

@@ -1,0 +1,163 @@
+"""The judgement on one test: every series it recorded, sweeps as one table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_veo.frames.baseline import History
+from pytest_veo.frames.budget import JitterBudget
+from pytest_veo.frames.budget import OnInconclusive
+from pytest_veo.frames.collection import Frames
+from pytest_veo.frames.jitter import judge
+from pytest_veo.frames.noise import MachineNoise
+from pytest_veo.frames.record import plain
+from pytest_veo.frames.record import record_of
+from pytest_veo.frames.series import Clock
+from pytest_veo.frames.series import FrameSeries
+from pytest_veo.frames.stats import FrameStats
+from pytest_veo.frames.stats import frame_stats
+from pytest_veo.frames.sweep import Row
+from pytest_veo.frames.sweep import Sweep
+from pytest_veo.frames.sweep import draw_table
+from pytest_veo.frames.sweep import row_of
+from pytest_veo.frames.text import explain
+from pytest_veo.frames.text import headline
+from pytest_veo.frames.verdict import FrameVerdict
+from pytest_veo.frames.verdict import Outcome
+
+
+Budgets = Mapping[str | None, JitterBudget]
+"""By series name; None holds for every series that is not named."""
+
+NO_FRAMES = (
+    "veo_jitter: no frame was recorded, so nothing is known of their pace: request "
+    "the fixture veo_frames and call tick() once a frame"
+)
+
+_ALSO = 6
+_RECORDER = "recorder"
+_OPEN = (Outcome.INCONCLUSIVE, Outcome.NOT_ENOUGH_FRAMES)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FrameReport:
+    """What a test's frames came to."""
+
+    records: list[dict[str, Any]]
+    """One plain dict a series, then one for each sweep."""
+    broken: bool
+    """Whether a series is over its budget, or open where its budget says fail."""
+    failure: str = ""
+    """The text for a failed test."""
+    section: str = ""
+    """What a passed test still has to tell."""
+    failed_outright: bool = False
+    """Whether a series is over its budget: more knowledge of the machine may help."""
+
+
+def judge_test(
+    frames: Frames,
+    budgets: Budgets,
+    *,
+    noise: MachineNoise | None = None,
+    history: Callable[[str], History] = lambda series: {},
+) -> FrameReport:
+    """Judge every series of a test; those without a budget are only described.
+
+    Args:
+        frames: what was recorded.
+        budgets: what may be done.
+        noise: what the machine added meanwhile.
+        history: figures of earlier runs, by series name.
+
+    Raises:
+        FramesError: a series cannot be judged by its budget, or be read at all.
+        BadSetting: a limit is finer than the clock can tell.
+    """
+    recorded = frames.recorded()
+    if not recorded and budgets:
+        return FrameReport(records=[], broken=True, failure=NO_FRAMES)
+    judged: dict[str, FrameVerdict | FrameStats] = {}
+    for name, series in recorded.items():
+        budget = _budget_for(name, budgets)
+        if budget is None:
+            judged[name] = frame_stats(series)
+            continue
+        live = noise if _is_live(series) else None
+        runs = history(name) if budget.baseline else {}
+        judged[name] = judge(series, budget, noise=live, history=runs)
+    rows = [_rows(sweep, judged) for sweep in frames.sweeps]
+    records = [record_of(recorded[name], each) for name, each in judged.items()]
+    records += [{"sweep": plain(table), "text": draw_table(table)} for table in rows]
+    return _sum_up(records, judged, budgets, [draw_table(table) for table in rows])
+
+
+def describe_test(frames: Frames) -> FrameReport:
+    """The figures of a test that failed by itself: its frames are not judged."""
+    recorded = frames.recorded()
+    records = [record_of(each, frame_stats(each)) for each in recorded.values()]
+    return FrameReport(records=records, broken=False)
+
+
+def _is_live(series: FrameSeries) -> bool:
+    """Whether the machine's noise was in these stamps.
+
+    Files have their own machine's; an injected clock is what the test makes of it.
+    """
+    return series.source == _RECORDER and series.clock is not Clock.INJECTED
+
+
+def _rows(sweep: Sweep, judged: Mapping[str, FrameVerdict | FrameStats]) -> list[Row]:
+    found = []
+    for cell in sweep.cells:
+        each = judged.get(cell.frames.name)
+        if isinstance(each, FrameVerdict):
+            found.append(row_of(cell, each.stats, each.outcome))
+        elif each is not None:
+            found.append(row_of(cell, each, None))
+    return found
+
+
+def _sum_up(
+    records: list[dict[str, Any]],
+    judged: Mapping[str, FrameVerdict | FrameStats],
+    budgets: Budgets,
+    tables: list[str],
+) -> FrameReport:
+    verdicts = [each for each in judged.values() if isinstance(each, FrameVerdict)]
+    failed = [each for each in verdicts if each.outcome is Outcome.FAIL]
+    still_open = [each for each in verdicts if each.outcome in _OPEN]
+    fatal = [each for each in still_open if _policy(each, budgets) == "fail"]
+    told = [each for each in still_open if _policy(each, budgets) == "warn"]
+    broken = failed + fatal
+    failure = "\n\n".join([_explain_first(broken), *tables]) if broken else ""
+    notes = [f"{each.stats.name}: {note}" for each in verdicts for note in each.notes]
+    section = "\n".join([explain(each) for each in told] + notes + tables)
+    return FrameReport(
+        records=records,
+        broken=bool(broken),
+        failure=failure,
+        section="" if broken else section,
+        failed_outright=bool(failed),
+    )
+
+
+def _explain_first(broken: list[FrameVerdict]) -> str:
+    """The first in full, a line for each other: a failure is read, not scrolled."""
+    first, *others = broken
+    lines = [explain(first), *(f"also: {headline(each)}" for each in others[:_ALSO])]
+    if len(others) > _ALSO:
+        lines.append(f"and {len(others) - _ALSO} more series")
+    return "\n".join(lines)
+
+
+def _policy(verdict: FrameVerdict, budgets: Budgets) -> OnInconclusive:
+    budget = _budget_for(verdict.stats.name, budgets)
+    return "pass" if budget is None else budget.on_inconclusive
+
+
+def _budget_for(series: str, budgets: Budgets) -> JitterBudget | None:
+    return budgets.get(series, budgets.get(None))
