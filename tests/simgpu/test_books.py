@@ -7,11 +7,16 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 from tests.simgpu.children import ALLOCATE
 from tests.simgpu.children import run
 from tests.simgpu.driver import CudaCode
 from tests.simgpu.driver import Sim
 from tests.simgpu.environments import ROOT
+
+
+pytestmark = pytest.mark.sim
 
 
 MIB = 1 << 20

@@ -20,6 +20,9 @@ from tests.simgpu.children import run
 from tests.simgpu.driver import Sim
 
 
+pytestmark = pytest.mark.sim
+
+
 def test_builds_asked_for_at_once_are_one(
     sim_build: Build, tmp_path: pathlib.Path
 ) -> None:

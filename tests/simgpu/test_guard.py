@@ -17,6 +17,9 @@ from tests.simgpu.driver import Sim
 from tests.simgpu.driver import SimulatorRefused
 
 
+pytestmark = pytest.mark.sim
+
+
 REFUSED = 78
 LOAD_NVML = "import ctypes; ctypes.CDLL('libnvidia-ml.so.1')"
 
@@ -135,3 +138,33 @@ def test_a_mirror_that_drifted_is_refused(
     monkeypatch.setattr(layout, "mirror", lambda: (1, 2, 3))
     with pytest.raises(ImportError, match=r"does not match src/veosim\.h"):
         layout.verify(library)
+
+
+PRELOAD = """
+    import os, pathlib
+    from tests.simgpu import build
+    from tests.simgpu.driver import Sim, SimulatorRefused
+    sim = Sim.create(pathlib.Path(os.environ["FOLDER"]) / "one", build.build())
+    sim.preload()
+    import pynvml
+    pynvml.nvmlInit()
+    sim.device(0).other_used_bytes = 5 << 20
+    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    print(pynvml.nvmlDeviceGetMemoryInfo(handle, pynvml.nvmlMemory_v2).used)
+    other = Sim.create(pathlib.Path(os.environ["FOLDER"]) / "two", build.build())
+    try:
+        other.preload()
+    except SimulatorRefused as refused:
+        print(refused)
+"""
+
+
+def test_a_process_can_be_given_nvml_and_then_has_one_state(
+    sim: Sim, tmp_path: pathlib.Path
+) -> None:
+    pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
+    child = run(sim, PRELOAD, FOLDER=str(tmp_path), VEOSIM_STATE="", LD_LIBRARY_PATH="")
+    assert child.stdout.splitlines() == [
+        str(5 << 20),
+        f"veosim: this process already uses {tmp_path / 'one'}",
+    ], child.stderr
