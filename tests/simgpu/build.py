@@ -40,6 +40,10 @@ class Library:
     version_node: str = ""
 
 
+DRIVER = (
+    *("core.c", "pool.c", "space.c", "work.c"),
+    *("driver_device.c", "driver_memory.c", "driver_stream.c"),
+)
 RUNTIME = ("runtime_device.c", "runtime_memory.c", "runtime_work.c")
 OVER_DRIVER = ("libcuda.so.1", "libveosim.so")
 LIBRARIES = (
@@ -47,7 +51,7 @@ LIBRARIES = (
     Library("libnvidia-ml.so.1", ("nvml.c", "nvml_memory.c")),
     Library(
         "libcuda.so.1",
-        ("core.c", "space.c", "driver_device.c", "driver_memory.c", "driver_stream.c"),
+        DRIVER,
     ),
     Library("libcudart.so.12", RUNTIME, OVER_DRIVER, ("CUDART_12",), "libcudart.so.12"),
     Library("libcudart.so.13", RUNTIME, OVER_DRIVER, (), "libcudart.so.13"),

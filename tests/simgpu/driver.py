@@ -253,7 +253,8 @@ class Sim:
                 f"veosim: a real NVIDIA driver is present ({real}); "
                 f"VEOSIM_FORCE=1 overrides"
             )
-        loaded = os.environ.setdefault("VEOSIM_STATE", str(self.path))
+        loaded = os.environ.get("VEOSIM_STATE") or str(self.path)
+        os.environ["VEOSIM_STATE"] = loaded
         if loaded != str(self.path):
             raise SimulatorRefused(f"veosim: this process already uses {loaded}")
         ctypes.CDLL(str(self.libraries / "libnvidia-ml.so.1"), ctypes.RTLD_GLOBAL)

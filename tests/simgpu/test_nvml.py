@@ -20,6 +20,9 @@ from tests.simgpu.layout import ProcessKind
 from tests.simgpu.layout import View
 
 
+pytestmark = pytest.mark.sim
+
+
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
 
 GIB = 1 << 30

@@ -23,9 +23,6 @@ pytestmark = pytest.mark.sim
 NOT_YET = {
     "torch-reference_cycle": "deep re-runs do not tell what only the collector freed",
     "torch-mig": "a MIG instance is named GPU-<its uuid>, NVML names it MIG-<uuid>",
-    "onnxruntime-session_per_request": "slow counters (objects) are not judged",
-    "onnxruntime-value_kept": "slow counters (objects) are not judged",
-    "onnxruntime-arena": "slow counters (objects) are not judged",
 }
 LEAKY = [
     pytest.param(
@@ -81,5 +78,5 @@ def test_the_clean_twin_is_left_alone(
     nurseries: Nurseries, scenario: Scenario, tmp_path: pathlib.Path
 ) -> None:
     session = checked(nurseries, scenario, "clean", tmp_path)
-    assert judged(session, scenario)["outcome"] == scenario.twin, session.output
+    assert judged(session, scenario)["outcome"] in scenario.twin, session.output
     assert session.status == int(scenario.name in FAILS_BY_ITSELF), session.output

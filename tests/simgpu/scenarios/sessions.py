@@ -32,7 +32,7 @@ WARM = {
     for index in range(2):
         with cupy.cuda.Device(index):
             cupy.empty(64 << 20, dtype=cupy.uint8)
-    cupy.cuda.alloc_pinned_memory(4 << 20)
+    cupy.cuda.alloc_pinned_memory(1 << 20)
 """,
     "numba.cuda": """
     numba.cuda.current_context()
@@ -47,6 +47,8 @@ WARM = {
 
     session = onnxruntime.InferenceSession(MODEL, providers=["CUDAExecutionProvider"])
     session.run(None, {"x": numpy.ones(10, dtype=numpy.float32)})
+    host = numpy.ones(1 << 20, dtype=numpy.uint8)
+    onnxruntime.OrtValue.ortvalue_from_numpy(host, "cuda", 0)
 """,
     "rmm": """
     from tests.simgpu.scenarios.rmm_resource import RESOURCE

@@ -20,6 +20,9 @@ FIRST = "GPU-51300000-0000-4000-8000-000000000000"
 SECOND = "GPU-51300000-0000-4000-8000-000000000001"
 MIG = "MIG-51300000-0000-4000-9000-000000000000"
 
+WARM_UP = ("retention", "clean")
+"""Growth at a first use, which is listed where it is large."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
@@ -35,8 +38,8 @@ class Scenario:
     """Growth of each run of the leaky test, in the counter's unit."""
     outcome: str = "leak"
     """The leaky test's verdict."""
-    twin: str = "clean"
-    """The clean twin's verdict."""
+    twin: tuple[str, ...] = ("clean",)
+    """What may be said of the clean twin."""
     judged: int = -1
     """Which test of the session is judged."""
     mig: bool = False
@@ -74,7 +77,7 @@ TORCH = (
         # the batch, and the activation that the backward pass needs: 64 x 256 floats
         # each; the loss itself: one block
         per_run=2 * 64 * 256 * 4 + 512,
-        twin="retention",
+        twin=WARM_UP,
         why="the twin still sees cuBLAS's workspace come, once",
     ),
     _torch("forward_hook"),
@@ -91,12 +94,12 @@ TORCH = (
     _torch("pinned", "torch.pinned", device=HOST),
     _torch(
         "cublas_workspace",
-        twin="retention",
+        twin=WARM_UP,
         why="the library's workspace comes with the first product and stays",
     ),
     _torch(
         "pool_growth",
-        twin="retention",
+        twin=WARM_UP,
         per_run=512,
         why="what the pool keeps after the first run it never needs again",
     ),
@@ -141,7 +144,7 @@ CUPY = (
     _cupy(
         "stream_arenas",
         per_run=512,
-        twin="retention",
+        twin=WARM_UP,
         why="an arena for each stream, filled once",
     ),
     _cupy("pinned", "cupy.pinned", device=HOST),
@@ -149,7 +152,7 @@ CUPY = (
     _cupy("second_device", device=SECOND),
     _cupy(
         "temporaries",
-        twin="retention",
+        twin=WARM_UP,
         why="compiling the first kernel imports what later ones use",
     ),
 )
@@ -194,7 +197,7 @@ EXTRAS = (
         "onnxruntime.bindings",
         device=HOST,
         per_run=1,
-        twin="retention",
+        twin=WARM_UP,
         why="the arena grows, is shrunk, and leaks nothing",
     ),
     _extra("rmm", "buffer_kept", "rmm.allocated"),

@@ -22,7 +22,6 @@ static pid_t initialised_in;
 static int opened[VEOSIM_DEVICES];
 static uint64_t packed_bytes[VEOSIM_DEVICES];
 static struct core_pool pools[VEOSIM_DEVICES];
-static uint64_t submitted[VEOSIM_DEVICES], done[VEOSIM_DEVICES];
 static __thread int current;
 
 static void lock(void) {
@@ -376,61 +375,4 @@ void core_pool_trim(int device, uint64_t keep) {
         pool->reserved = least;
     }
     unlock();
-}
-
-static uint64_t *pool_field(int device, int attribute) {
-    struct core_pool *pool = &pools[device];
-    switch (attribute) {
-    case 4: return &pool->threshold;
-    case 5: return &pool->reserved;
-    case 6: return &pool->reserved_high;
-    case 7: return &pool->used;
-    case 8: return &pool->used_high;
-    default: return NULL;
-    }
-}
-int core_pool_get(int device, int attribute, void *value) {
-    uint64_t *field = pool_field(device, attribute);
-    if (field) *(uint64_t *)value = *field;
-    else if (attribute >= 1 && attribute <= 3) *(int *)value = 1; /* the reuse policies */
-    else return CUDA_INVALID_VALUE;
-    return CUDA_OK;
-}
-int core_pool_set(int device, int attribute, const void *value) {
-    uint64_t *field = pool_field(device, attribute);
-    if (attribute >= 1 && attribute <= 3) return CUDA_OK;
-    if (!field || attribute == 5 || attribute == 7) return CUDA_INVALID_VALUE;
-    /* a high-water mark can only be reset */
-    *field = attribute == 4 ? *(const uint64_t *)value
-                            : attribute == 6 ? pools[device].reserved : pools[device].used;
-    return CUDA_OK;
-}
-
-/* ---- work ---- */
-
-uint64_t core_submit(void) {
-    return __atomic_add_fetch(&submitted[current], 1, __ATOMIC_RELAXED);
-}
-int core_is_done(int device, uint64_t work) {
-    return !core_device(device)->hold_events || work <= done[device];
-}
-int core_is_idle(int device) { return core_is_done(device, submitted[device]); }
-void core_synchronize(int device) {
-    done[device] = submitted[device];
-    core_pool_trim(device, pools[device].threshold);
-}
-void core_launch(void) {
-    core_submit();
-    __atomic_fetch_add(&core_device(current)->launches, 1, __ATOMIC_RELAXED);
-}
-
-void core_uuid(unsigned char out[16], const char *text) {
-    int digits = 0;
-    memset(out, 0, 16);
-    for (text += 4; *text && digits < 32; text++) { /* after "GPU-" or "MIG-" */
-        unsigned value = *text <= '9' ? (unsigned)(*text - '0') : (unsigned)(*text | 32) - 'a' + 10;
-        if (*text == '-') continue;
-        out[digits / 2] |= (unsigned char)(value << (digits % 2 ? 0 : 4));
-        digits++;
-    }
 }
