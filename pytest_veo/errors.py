@@ -5,7 +5,8 @@ VeoError
 ├── BadQuantity        text that is no size, count or duration
 ├── BadSetting         an option, ini key or marker argument that means nothing
 ├── ArchiveError       an archive that cannot be written or read
-├── FramesError        a frame series or capture that cannot be used
+├── FramesError        a frame series that cannot be used
+│   └── CaptureError   a capture file that cannot be read, and where
 ├── MissingDependency  an optional library that a feature needs
 └── CommandError       ends the `veo` command with an exit status
 """
@@ -40,6 +41,34 @@ class ArchiveError(VeoError):
 
 class FramesError(VeoError, ValueError):
     """A frame series or capture that cannot be used as it is."""
+
+
+class CaptureError(FramesError):
+    """A capture file that cannot be read: what, in which line and column.
+
+    Attributes:
+        file: the file as it was named by the caller.
+        line: the line counted from 1, or None where a format has no lines.
+        column: the column's name or the key's path, or None.
+        reason: the message without the place.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        reason: str,
+        *,
+        line: int | None = None,
+        column: str | None = None,
+    ) -> None:
+        place = file if line is None else f"{file}:{line}"
+        if column is not None:
+            place += f", column {column!r}"
+        super().__init__(f"{place}: {reason}")
+        self.file = file
+        self.line = line
+        self.column = column
+        self.reason = reason
 
 
 class MissingDependency(VeoError, ImportError):

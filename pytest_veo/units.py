@@ -98,7 +98,9 @@ def format_ns(value: int | float) -> str:
     size = abs(value)
     for unit, step in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if size >= step:
-            return f"{value / step:.3g} {unit}" if size < 1e12 else f"{value / 1e9:.0f} s"
+            return (
+                f"{value / step:.3g} {unit}" if size < 1e12 else f"{value / 1e9:.0f} s"
+            )
     return f"{value:.0f} ns"
 
 

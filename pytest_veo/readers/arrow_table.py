@@ -1,0 +1,173 @@
+"""Large clean tables through pyarrow, when it is installed.
+
+Arrow reads two threads wide and refuses what it does not understand. It is asked
+first for large files; on any refusal the table is read again by our own reader, which
+tolerates more and names the line and column of what it does not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from typing import TYPE_CHECKING
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_veo.readers import numbers
+from pytest_veo.readers.columns import Column
+from pytest_veo.readers.columns import Kind
+from pytest_veo.readers.columns import Wanted
+from pytest_veo.readers.source import Source
+
+
+if TYPE_CHECKING:
+    from pytest_veo.readers.table import Sheet
+
+
+WORTH_BYTES = 4 << 20
+"""From here on arrow's start-up pays, when it is loaded already."""
+WORTH_IMPORT_BYTES = 32 << 20
+"""From here on even importing it does."""
+
+_MISSING = tuple(
+    dict.fromkeys(
+        form
+        for text in numbers.MISSING
+        for form in (text, text.upper(), text.title(), "NaN", "-NaN")
+    )
+)
+
+
+def is_worth(source: Source) -> bool:
+    """Whether arrow is here and the file large enough for it."""
+    if source.encoding != "utf-8" or source.size_bytes < WORTH_BYTES:
+        return False
+    if "pyarrow" in sys.modules:
+        return True
+    large = source.size_bytes >= WORTH_IMPORT_BYTES
+    return large and importlib.util.find_spec("pyarrow") is not None
+
+
+def read_columns(
+    sheet: Sheet, wanted: tuple[Wanted, ...]
+) -> tuple[list[Column], npt.NDArray[np.int32]] | None:
+    """The wanted columns and the line of each row, or None: read it the careful way."""
+    if not _ends_with_newline(sheet.source):
+        return None
+    try:
+        table = _read(sheet, wanted)
+    except (ValueError, KeyError, OSError):
+        # ArrowInvalid is a ValueError. The careful reader says what is wrong.
+        return None
+    columns = []
+    for column in wanted:
+        read = _column(table[column.name], column)
+        table = table.drop_columns([column.name])
+        if read is None:
+            return None
+        columns.append(read)
+    first = sheet.header_line + 2
+    # Blank lines were refused, so that rows are lines.
+    return columns, np.arange(first, first + table.num_rows, dtype=np.int32)
+
+
+def _ends_with_newline(source: Source) -> bool:
+    with source.path.open("rb") as file:
+        file.seek(-1, 2)
+        return file.read(1) == b"\n"
+
+
+def _read(sheet: Sheet, wanted: tuple[Wanted, ...]) -> Any:
+    csv = importlib.import_module("pyarrow.csv")
+    names = list(sheet.header)
+    for column in wanted:
+        if names.count(column.name) != 1:
+            raise KeyError(column.name)
+    used = {column.name for column in wanted}
+    # Names that are not wanted may repeat; arrow needs them different.
+    unique = [n if n in used else f"{i}\n" for i, n in enumerate(names)]
+    return csv.read_csv(
+        str(sheet.source.path),
+        read_options=csv.ReadOptions(
+            column_names=unique, skip_rows=sheet.header_line + 1, block_size=4 << 20
+        ),
+        parse_options=csv.ParseOptions(
+            delimiter=sheet.delimiter, ignore_empty_lines=False
+        ),
+        convert_options=csv.ConvertOptions(
+            include_columns=[column.name for column in wanted],
+            column_types={c.name: _type(c.kind) for c in wanted},
+            null_values=list(_MISSING),
+            decimal_point=sheet.point,
+        ),
+    )
+
+
+def _type(kind: Kind) -> Any:
+    pyarrow = importlib.import_module("pyarrow")
+    if kind is Kind.TEXT:
+        return pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    if kind in (Kind.INTEGER, Kind.NANOSECONDS):
+        return pyarrow.int64()
+    return pyarrow.float64()
+
+
+def _column(chunks: Any, wanted: Wanted) -> Column | None:
+    if wanted.kind is Kind.TEXT:
+        return _text_column(chunks, wanted.name)
+    missing = _nulls(chunks)
+    if wanted.required and missing.any():
+        return None
+    values = chunks.fill_null(0).to_numpy() if missing.any() else chunks.to_numpy()
+    if values.dtype.kind == "f":
+        return _float_column(values, missing, wanted)
+    return _make(wanted.name, np.asarray(values, np.int64), missing)
+
+
+def _float_column(
+    values: npt.NDArray[Any], missing: npt.NDArray[np.bool_], wanted: Wanted
+) -> Column | None:
+    if wanted.kind is Kind.REAL:
+        values = values.copy()
+        values[missing] = np.nan
+        usable = bool((np.isfinite(values) | missing).all())
+        return _make(wanted.name, values, missing) if usable else None
+    power = wanted.kind.value
+    assert isinstance(power, int)
+    scaled = values * 10.0**power
+    # Beyond 2**53 ns a float no longer holds whole nanoseconds.
+    if not bool((np.abs(scaled) < 2.0**53).all()):
+        return None
+    return _make(wanted.name, np.rint(scaled).astype(np.int64), missing)
+
+
+def _nulls(chunks: Any) -> npt.NDArray[np.bool_]:
+    if chunks.null_count == 0:
+        return np.zeros(len(chunks), np.bool_)
+    return np.asarray(chunks.is_null().to_numpy(), np.bool_)
+
+
+def _text_column(chunks: Any, name: str) -> Column | None:
+    unified = chunks.unify_dictionaries()
+    if not unified.num_chunks:
+        return None
+    words = unified.chunk(0).dictionary.to_pylist()
+    if any('"' in word or word != word.strip() for word in words):
+        return None
+    codes = np.concatenate([chunk.indices.to_numpy() for chunk in unified.chunks])
+    missing = np.isin(
+        codes, [i for i, word in enumerate(words) if word.lower() in numbers.MISSING]
+    )
+    return _make(name, codes.astype(np.int32), missing, tuple(words))
+
+
+def _make(
+    name: str,
+    values: npt.NDArray[Any],
+    missing: npt.NDArray[np.bool_],
+    words: tuple[str, ...] = (),
+) -> Column:
+    return Column(name, values, missing, words)

@@ -1,0 +1,49 @@
+"""What a reader asks of a table, and what it gets."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Kind(enum.Enum):
+    """How the cells of a column are read."""
+
+    SECONDS = 9
+    MILLISECONDS = 6
+    MICROSECONDS = 3
+    NANOSECONDS = 0
+    INTEGER = "integer"
+    REAL = "real"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A column to read.
+
+    Times become nanoseconds whatever their unit in the file.
+    """
+
+    name: str
+    kind: Kind
+    required: bool = False
+    """Whether a cell without a value is an error."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One column as read.
+
+    Times and integers are int64, reals float64 (NaN where missing), texts int32 codes
+    into `vocabulary`. Where `missing` is true, the value says nothing (0 or NaN).
+    """
+
+    name: str
+    values: npt.NDArray[Any]
+    missing: npt.NDArray[np.bool_]
+    vocabulary: tuple[str, ...] = ()

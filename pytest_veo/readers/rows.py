@@ -1,0 +1,150 @@
+"""Where the cells of a block of lines begin and end.
+
+Cells are found for all rows at once. Quotes follow RFC 4180, except that a quoted
+cell ends with its line: no tool writes line ends into a cell, and a quote that never
+closes would otherwise swallow the rest of the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_veo.readers.numbers import PAD
+from pytest_veo.readers.numbers import Mask
+from pytest_veo.readers.numbers import Positions
+
+
+_NEWLINE = 0x0A
+_RETURN = 0x0D
+_QUOTE = 0x22
+_BLANK = 0x20
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one block of lines; blank lines are left out."""
+
+    raw: npt.NDArray[np.uint8]
+    """The block, padded on both sides."""
+    delimiter: int
+    ends: Positions
+    """Where every cell of the block ends."""
+    first: Positions
+    """For each row the index in `ends` of its first cell."""
+    counts: npt.NDArray[np.int64]
+    """For each row the number of its cells."""
+    begins: Positions
+    """Where each row begins."""
+    lines: npt.NDArray[np.int64]
+    """For each row its line within the block, from 0."""
+    line_count: int
+    has_quotes: bool
+    open_quote: int | None
+    """The line within the block of a quote that is not closed."""
+
+    def cell(self, index: int) -> tuple[Positions, Positions, Mask]:
+        """Where cell `index` of each row begins and ends, without blanks or quotes.
+
+        Returns:
+            Starts, ends (equal where the row is too short) and which rows have it.
+        """
+        has = self.counts > index
+        last = len(self.ends) - 1
+        place = np.minimum(self.first + index, last)
+        end = self.ends[place]
+        start = self.begins if index == 0 else self.ends[np.maximum(place - 1, 0)] + 1
+        start, end = _trim(self.raw, start, end)
+        if self.has_quotes:
+            quoted = (self.raw[start] == _QUOTE) & (end - start >= 2)
+            quoted &= self.raw[end - 1] == _QUOTE
+            start, end = _trim(self.raw, start + quoted, end - quoted)
+        if not has.all():
+            start = np.where(has, start, PAD)
+            end = np.where(has, end, PAD)
+        return start, end, has
+
+    def text(self, row: int) -> str:
+        """A row as it stands in the file."""
+        end = self.ends[self.first[row] + self.counts[row] - 1]
+        return self.raw[self.begins[row] : end].tobytes().decode("utf-8", "replace")
+
+    def cell_text(self, row: int, index: int) -> str:
+        """A cell as it stands in the file, without blanks around it."""
+        start, end, _ = self.cell(index)
+        return self.raw[start[row] : end[row]].tobytes().decode("utf-8", "replace")
+
+
+def _trim(
+    raw: npt.NDArray[np.uint8], start: Positions, end: Positions
+) -> tuple[Positions, Positions]:
+    """Cells without the blanks around their text."""
+    # Blanks, tabs and carriage returns are the characters up to 32 within a line.
+    while (blank := (raw[start] <= _BLANK) & (start < end)).any():
+        start = start + blank
+    while (blank := (raw[end - 1] <= _BLANK) & (start < end)).any():
+        end = end - blank
+    return start, end
+
+
+def split_rows(block: bytes, delimiter: str) -> Rows:
+    """Find the rows and cells of a block of whole lines.
+
+    Args:
+        block: UTF-8 text, each line ended by a newline, the last perhaps not.
+        delimiter: one ASCII character.
+    """
+    if not block.endswith(b"\n"):
+        block += b"\n"
+    pad = b"\n" * PAD
+    raw = np.frombuffer(pad + block + pad, np.uint8)
+    body = raw[PAD : PAD + len(block)]
+    mark = ord(delimiter)
+    newline = body == _NEWLINE
+    separator = newline | (body == mark)
+    open_quote = None
+    has_quotes = b'"' in block
+    if has_quotes:
+        inside, open_quote = _inside_quotes(body, newline)
+        separator &= ~inside | newline
+    ends = np.flatnonzero(separator) + PAD
+    last = np.flatnonzero(raw[ends] == _NEWLINE)
+    first = np.concatenate(([0], last[:-1] + 1))
+    begins = np.concatenate(([PAD], ends[last[:-1]] + 1))
+    counts = last - first + 1
+    lines = np.arange(len(last))
+    blank = (counts == 1) & (ends[last] - begins <= 1)
+    if blank.any():
+        blank &= (ends[last] == begins) | (raw[begins] == _RETURN)
+        keep = ~blank
+        first, begins, counts, lines = (
+            first[keep],
+            begins[keep],
+            counts[keep],
+            lines[keep],
+        )
+    return Rows(
+        raw=raw,
+        delimiter=mark,
+        ends=ends,
+        first=first,
+        counts=counts,
+        begins=begins,
+        lines=lines,
+        line_count=len(last),
+        has_quotes=has_quotes,
+        open_quote=open_quote,
+    )
+
+
+def _inside_quotes(
+    body: npt.NDArray[np.uint8], newline: Mask
+) -> tuple[Mask, int | None]:
+    """Which bytes lie inside quotes, and the first line whose quotes are odd."""
+    seen = np.cumsum(body == _QUOTE, dtype=np.int64)
+    at_end = seen[newline]
+    before = np.concatenate(([0], at_end[:-1]))
+    odd = np.flatnonzero((at_end - before) & 1)
+    return (seen & 1).astype(np.bool_), int(odd[0]) if len(odd) else None

@@ -1,0 +1,191 @@
+"""A capture file as bytes and text: its encoding, its head, its blocks of lines.
+
+Everything here is bounded: a head of 64 KiB decides about the format, tables go
+through in blocks, and a document that must be read whole has a stated limit.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from typing import NoReturn
+
+from pytest_veo.errors import CaptureError
+from pytest_veo.units import format_bytes
+
+
+HEAD_BYTES = 64 << 10
+BLOCK_BYTES = 1 << 20
+LONGEST_LINE_BYTES = 4 << 20
+MOST_DOCUMENT_BYTES = 256 << 20
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One capture file, looked at but not yet read."""
+
+    path: Path
+    name: str
+    """The file as the caller named it: what messages say."""
+    size_bytes: int
+    magic: bytes
+    """The first bytes as they are, for formats that are no text."""
+    encoding: str | None
+    """None for a file that is no text."""
+    bom_bytes: int
+    head: tuple[str, ...]
+    """The first lines (64 KiB at most), without line ends; the last may be cut."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the file can be read as lines."""
+        return self.encoding is not None
+
+    def fail(
+        self, reason: str, *, line: int | None = None, column: str | None = None
+    ) -> NoReturn:
+        """Raise a `CaptureError` about this file."""
+        raise CaptureError(self.name, reason, line=line, column=column)
+
+    def blocks(self) -> Iterator[bytes]:
+        """The text as UTF-8 in blocks of whole lines, each ended by a newline.
+
+        The last block carries what follows the last line end, ended or not.
+
+        Raises:
+            CaptureError: a byte that is no text, or a line beyond all measure.
+        """
+        rest = b""
+        with self.path.open("rb") as file:
+            file.seek(self.bom_bytes)
+            for piece in self._decoded(file):
+                joined = rest + piece if rest else piece
+                cut = joined.rfind(b"\n") + 1
+                rest = joined[cut:]
+                if len(rest) > LONGEST_LINE_BYTES:
+                    limit = format_bytes(LONGEST_LINE_BYTES)
+                    self.fail(f"a line longer than {limit}: this is no capture")
+                if cut:
+                    yield joined[:cut]
+        if rest:
+            yield rest
+
+    def lines(self) -> Iterator[str]:
+        """The text line by line, without line ends."""
+        for block in self.blocks():
+            for line in block.decode("utf-8", "replace").split("\n"):
+                yield line.removesuffix("\r")
+
+    def text(self) -> str:
+        """The whole text.
+
+        Raises:
+            CaptureError: the file is larger than a document may be.
+        """
+        self._check_size()
+        return b"".join(self.blocks()).decode("utf-8", "replace")
+
+    def document(self) -> Any:
+        """The file as JSON; `NaN` and `Infinity` are read as null.
+
+        Raises:
+            CaptureError: no JSON, with the line and column where it stops.
+        """
+        text = self.text()
+        try:
+            return json.loads(text, parse_constant=lambda _: None)
+        except json.JSONDecodeError as error:
+            place = f"column {error.colno}"
+            self.fail(f"no JSON at {place}: {error.msg}", line=error.lineno)
+        except (RecursionError, ValueError) as error:
+            self.fail(f"no JSON that can be read: {error}")
+
+    def _check_size(self) -> None:
+        if self.size_bytes > MOST_DOCUMENT_BYTES:
+            size = format_bytes(self.size_bytes)
+            limit = format_bytes(MOST_DOCUMENT_BYTES)
+            self.fail(f"{size}: a capture of this format may have {limit}")
+
+    def _decoded(self, file: io.BufferedReader) -> Iterator[bytes]:
+        if self.encoding == "utf-8":
+            # Old Macs aside, a lone carriage return is no line end.
+            while piece := file.read(BLOCK_BYTES):
+                if b"\0" in piece:
+                    self.fail("a NUL byte in the text: the file is damaged")
+                yield piece
+            return
+        assert self.encoding is not None
+        decoder = codecs.getincrementaldecoder(self.encoding)()
+        try:
+            while piece := file.read(BLOCK_BYTES):
+                yield decoder.decode(piece).encode("utf-8", "replace")
+            yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+        except UnicodeDecodeError as error:
+            self.fail(f"no valid {self.encoding}: {error.reason}; the file is cut")
+
+
+def open_source(path: str | Path) -> Source:
+    """Look at a capture file: its size, its encoding, its first lines.
+
+    Raises:
+        CaptureError: the file is not there, is no file, or is empty.
+    """
+    name = str(path)
+    where = Path(path)
+    try:
+        if not where.is_file():
+            reason = "a folder" if where.is_dir() else "there is no such file"
+            raise CaptureError(name, reason)
+        size = where.stat().st_size
+        with where.open("rb") as file:
+            start = file.read(HEAD_BYTES)
+    except (OSError, ValueError) as error:
+        raise CaptureError(name, f"cannot be opened: {error}") from error
+    if not start.strip():
+        raise CaptureError(name, "the file is empty")
+    encoding, bom_bytes = _encoding_of(start)
+    head: tuple[str, ...] = ()
+    if encoding is not None:
+        text = start[bom_bytes:].decode(encoding, "replace")
+        head = tuple(line.removesuffix("\r") for line in text.split("\n"))
+        if not text.strip():
+            raise CaptureError(name, "the file is empty")
+    return Source(
+        path=where,
+        name=name,
+        size_bytes=size,
+        magic=start[:64],
+        encoding=encoding,
+        bom_bytes=bom_bytes,
+        head=head,
+    )
+
+
+def _encoding_of(start: bytes) -> tuple[str | None, int]:
+    for bom, encoding in _BOMS:
+        if start.startswith(bom):
+            return encoding, len(bom)
+    if b"\0" not in start:
+        return "utf-8", 0
+    # UTF-16 without a mark: plain text has a NUL in every second byte.
+    probe = start[: len(start) & ~1][:1024]
+    even, odd = probe[0::2].count(0), probe[1::2].count(0)
+    half = len(probe) // 2
+    if odd > 0.9 * half and even == 0:
+        return "utf-16-le", 0
+    if even > 0.9 * half and odd == 0:
+        return "utf-16-be", 0
+    return None, 0

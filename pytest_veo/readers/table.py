@@ -1,0 +1,419 @@
+"""Text tables of any size: the columns a reader asks for, and nothing else.
+
+A table goes through in blocks, so memory holds the wanted columns and one block. What
+is tolerated is counted and told (`Table.notes`); all else is one error with line and
+column.
+
+Tolerated: blank lines, blanks around cells, quotes, CRLF, a byte-order mark, UTF-16,
+cells that say "no value", short rows that still have every wanted column (OCAT writes
+its hardware columns once), empty cells beyond the header, a last line cut in writing.
+Refused: a wanted cell that is no number or is not there, more cells than the header
+has names, a header that appears again, a wanted name that appears twice with different
+values, a quote that never closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_veo.readers import arrow_table
+from pytest_veo.readers import numbers
+from pytest_veo.readers.columns import Column
+from pytest_veo.readers.columns import Kind
+from pytest_veo.readers.columns import Wanted
+from pytest_veo.readers.rows import Rows
+from pytest_veo.readers.rows import split_rows
+from pytest_veo.readers.source import Source
+from pytest_veo.readers.words import Vocabulary
+
+
+DELIMITERS = (",", ";", "\t")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """The wanted columns of a file, with the way back to its lines."""
+
+    source: Source
+    columns: tuple[Column, ...]
+    rows: int
+    lines: npt.NDArray[np.int32]
+    """For each row its line in the file, from 1."""
+    notes: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Column:
+        """The column named `name`, which must have been asked for."""
+        return next(column for column in self.columns if column.name == name)
+
+    def get(self, name: str | None) -> Column | None:
+        """The column named `name`, or None when it was not read."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table whose header is known and whose rows are still to be read."""
+
+    source: Source
+    header: tuple[str, ...]
+    header_line: int
+    """From 0."""
+    delimiter: str
+    point: str
+
+    def has(self, *names: str) -> bool:
+        """Whether the header names all of these columns."""
+        return all(name in self.header for name in names)
+
+    def first_of(self, *names: str) -> str | None:
+        """The first of these names that the header has."""
+        return next((name for name in names if name in self.header), None)
+
+    def read(self, wanted: Iterable[Wanted]) -> Table:
+        """Read the columns named in `wanted` from every row.
+
+        Raises:
+            CaptureError: see the module's rules.
+        """
+        columns = tuple(wanted)
+        if arrow_table.is_worth(self.source):
+            read = arrow_table.read_columns(self, columns)
+            if read is not None:
+                found, lines = read
+                return Table(self.source, tuple(found), len(lines), lines, ())
+        return _Reading(self, columns).run()
+
+
+def split_line(line: str, delimiter: str) -> list[str]:
+    """The cells of one line, without blanks and quotes around them."""
+    rows = split_rows(line.encode("utf-8", "replace"), delimiter)
+    if not len(rows.counts):
+        return [""]
+    return [rows.cell_text(0, index) for index in range(int(rows.counts[0]))]
+
+
+def guess_delimiter(line: str) -> str:
+    """The separator a header line uses: the commonest of comma, semicolon, tab."""
+    return max(DELIMITERS, key=line.count)
+
+
+def open_sheet(source: Source, header_line: int = 0) -> Sheet:
+    """Read a table's header and tell its separators.
+
+    Args:
+        source: a text file.
+        header_line: the header's line, from 0.
+    """
+    line = source.head[header_line]
+    delimiter = guess_delimiter(line)
+    header = tuple(split_line(line, delimiter))
+    sample = source.head[header_line + 1 : header_line + 20]
+    point = "," if delimiter != "," and _has_decimal_comma(sample, delimiter) else "."
+    return Sheet(source, header, header_line, delimiter, point)
+
+
+def _has_decimal_comma(lines: Iterable[str], delimiter: str) -> bool:
+    for line in lines:
+        for cell in split_line(line, delimiter):
+            before, comma, after = cell.partition(",")
+            if comma and before.lstrip("-").isdigit() and after.isdigit():
+                return True
+    return False
+
+
+@dataclass(slots=True)
+class _Growing:
+    """An array that takes blocks one after another, sized ahead from the first."""
+
+    size: int = 0
+    array: npt.NDArray[Any] | None = None
+
+    def add(self, block: npt.NDArray[Any], expected: int) -> None:
+        """Append `block`; `expected` entries are made room for at first."""
+        needed = self.size + len(block)
+        if self.array is None:
+            self.array = np.empty(max(expected, needed), block.dtype)
+        elif needed > len(self.array):
+            room = max(needed, len(self.array) * 5 // 4)
+            grown = np.empty(room, block.dtype)
+            grown[: self.size] = self.array[: self.size]
+            self.array = grown
+        self.array[self.size : needed] = block
+        self.size = needed
+
+    def done(self) -> npt.NDArray[Any]:
+        """What was added. Room that was never touched costs no memory."""
+        return np.zeros(0, np.int64) if self.array is None else self.array[: self.size]
+
+
+@dataclass(slots=True)
+class _Pieces:
+    """A wanted column while its blocks are read."""
+
+    wanted: Wanted
+    places: tuple[int, ...]
+    """Where the header has it; more than one when the name appears twice."""
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
+    values: _Growing = field(default_factory=_Growing)
+    missing: list[tuple[int, npt.NDArray[np.bool_]]] = field(default_factory=list)
+    """Blocks in which a value is missing, with the row where each begins."""
+
+    def add(
+        self, values: npt.NDArray[Any], missing: npt.NDArray[np.bool_], expected: int
+    ) -> None:
+        """Append one block's cells."""
+        if missing.any():
+            self.missing.append((self.values.size, missing))
+        self.values.add(values, expected)
+
+    def join(self) -> Column:
+        """The whole column."""
+        values = self.values.done()
+        missing = np.zeros(len(values), np.bool_)
+        for begin, block in self.missing:
+            missing[begin : begin + len(block)] = block
+        self.missing.clear()
+        words = tuple(self.vocabulary.values)
+        name = self.wanted.name
+        return Column(name, values, missing, words)
+
+
+class _Reading:
+    """One pass over the rows of a sheet."""
+
+    def __init__(self, sheet: Sheet, wanted: tuple[Wanted, ...]) -> None:
+        self.sheet = sheet
+        self.source = sheet.source
+        self.pieces = [self._pieces(column) for column in wanted]
+        self.last_place = max((p for w in self.pieces for p in w.places), default=0)
+        self.lines = _Growing()
+        self.expected = 0
+        self.short_rows = 0
+        self.first_short: int | None = None
+        self.notes: list[str] = []
+        self.width = 0
+        self.previous_tail = ""
+
+    def _pieces(self, column: Wanted) -> _Pieces:
+        header = self.sheet.header
+        places = tuple(i for i, name in enumerate(header) if name == column.name)
+        return _Pieces(column, places)
+
+    def run(self) -> Table:
+        skip = self.sheet.header_line + 1
+        line = 0
+        for block in self.source.blocks():
+            start = 0
+            while skip and (end := block.find(b"\n", start)) >= 0:
+                start, skip, line = end + 1, skip - 1, line + 1
+            body = block[start:] if start else block
+            if skip or not body.strip():
+                line += body.count(b"\n")
+                continue
+            line += self._take(body, line)
+        self._tell_short_rows()
+        return self._table()
+
+    def _table(self) -> Table:
+        columns = tuple(pieces.join() for pieces in self.pieces)
+        lines = self.lines.done()
+        if not len(lines):
+            line = self.sheet.header_line + 1
+            self.source.fail("a header and no rows", line=line)
+        return Table(self.source, columns, len(lines), lines, tuple(self.notes))
+
+    def _take(self, block: bytes, line: int) -> int:
+        """Read the rows of one block; returns how many lines it had."""
+        rows = split_rows(block, self.sheet.delimiter)
+        if rows.open_quote is not None:
+            where = line + rows.open_quote + 1
+            self.source.fail("a quote is opened and not closed", line=where)
+        lines = (rows.lines + line + 1).astype(np.int32)
+        self._check_long(rows, lines)
+        if not self.expected:
+            share = self.source.size_bytes / max(len(block), 1)
+            self.expected = int(len(lines) * share * 1.02) + 16
+        keep = len(lines) - self._cut_rows(rows, lines, block)
+        self._check_short(rows, lines, keep)
+        for pieces in self.pieces:
+            self._read_column(pieces, rows, lines, keep)
+        self.lines.add(lines[:keep], self.expected)
+        return rows.line_count
+
+    def _check_long(self, rows: Rows, lines: npt.NDArray[np.int32]) -> None:
+        width = len(self.sheet.header)
+        for row in np.flatnonzero(rows.counts > width):
+            extra = [
+                rows.cell_text(row, i) for i in range(width, int(rows.counts[row]))
+            ]
+            if any(extra):
+                self.source.fail(
+                    f"{rows.counts[row]} cells under a header of {width} names; a "
+                    f"comma inside a cell needs quotes, and numbers with a decimal "
+                    f"comma need another separator",
+                    line=int(lines[row]),
+                )
+
+    def _cut_rows(self, rows: Rows, lines: npt.NDArray[np.int32], block: bytes) -> int:
+        """How many rows at the end were cut in writing: 0 or 1."""
+        if not len(lines):
+            return 0
+        usual = int(rows.counts[-2]) if len(lines) > 1 else self.width
+        self.width = int(rows.counts[-1])
+        before = rows.text(len(lines) - 2) if len(lines) > 1 else self.previous_tail
+        last = rows.text(len(lines) - 1)
+        self.previous_tail = last
+        if block.endswith(b"\n") or not _looks_cut(last, before, self.width, usual):
+            return 0
+        self.notes.append(
+            f"line {lines[-1]}: the last line has no end and may be cut in the middle "
+            f"of a number; it is left out"
+        )
+        return 1
+
+    def _check_short(self, rows: Rows, lines: npt.NDArray[np.int32], keep: int) -> None:
+        counts = rows.counts[:keep]
+        short = np.flatnonzero(counts < len(self.sheet.header))
+        if not len(short):
+            return
+        if self.first_short is None:
+            self.first_short = int(lines[short[0]])
+        self.short_rows += len(short)
+        lacking = np.flatnonzero(counts <= self.last_place)
+        if len(lacking):
+            row = int(lacking[0])
+            missing = next(
+                pieces.wanted.name
+                for pieces in self.pieces
+                if max(pieces.places) >= counts[row]
+            )
+            self.source.fail(
+                f"the row ends after {counts[row]} of {len(self.sheet.header)} cells",
+                line=int(lines[row]),
+                column=missing,
+            )
+
+    def _tell_short_rows(self) -> None:
+        if self.short_rows:
+            self.notes.append(
+                f"{self.short_rows} rows are shorter than the header, from line "
+                f"{self.first_short} on; the columns that are read are all there"
+            )
+
+    def _read_column(
+        self,
+        pieces: _Pieces,
+        rows: Rows,
+        lines: npt.NDArray[np.int32],
+        keep: int,
+    ) -> None:
+        first, *twins = [
+            self._read_cells(pieces, rows, lines, keep, place)
+            for place in pieces.places
+        ]
+        for twin in twins:
+            same = (first[0] == twin[0]) | (first[1] & twin[1])
+            if not same.all():
+                row = int(np.argmin(same))
+                self.source.fail(
+                    "two columns have this name and different values",
+                    line=int(lines[row]),
+                    column=pieces.wanted.name,
+                )
+        pieces.add(*first, self.expected)
+
+    def _read_cells(
+        self,
+        pieces: _Pieces,
+        rows: Rows,
+        lines: npt.NDArray[np.int32],
+        keep: int,
+        place: int,
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        start, end, _ = rows.cell(place)
+        start, end = start[:keep], end[:keep]
+        wanted = pieces.wanted
+        if wanted.kind is Kind.TEXT:
+            return self._read_text(pieces, rows, start, end)
+        point = ord(self.sheet.point)
+        read = numbers.parse_decimals(rows.raw, start, end, point)
+        values, bad = _convert(read, wanted.kind)
+        bad |= read.bad
+        if wanted.required:
+            bad |= read.missing
+        if bad.any():
+            self._refuse(wanted, rows, lines, int(np.argmax(bad)), place)
+        return values, read.missing
+
+    def _read_text(
+        self, pieces: _Pieces, rows: Rows, start: Any, end: Any
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        try:
+            codes = pieces.vocabulary.encode(rows.raw, start, end)
+        except OverflowError as error:
+            self.source.fail(str(error), column=pieces.wanted.name)
+        return codes, _spelled_missing(pieces.vocabulary, codes)
+
+    def _refuse(
+        self,
+        wanted: Wanted,
+        rows: Rows,
+        lines: npt.NDArray[np.int32],
+        row: int,
+        place: int,
+    ) -> None:
+        text = rows.cell_text(row, place)
+        line = int(lines[row])
+        if text == wanted.name:
+            self.source.fail(
+                "the header appears again: two captures in one file; split it here",
+                line=line,
+            )
+        reason = f"{text[:40]!r} is no number"
+        if wanted.required and text.lower() in numbers.MISSING:
+            reason = f"{text!r}: a value is missing that every row must have"
+        self.source.fail(reason, line=line, column=wanted.name)
+
+
+def _spelled_missing(
+    vocabulary: Vocabulary, codes: npt.NDArray[Any]
+) -> npt.NDArray[np.bool_]:
+    wanted = [
+        code
+        for code, text in enumerate(vocabulary.values)
+        if text.lower() in numbers.MISSING
+    ]
+    return np.isin(codes, wanted) if wanted else np.zeros(len(codes), np.bool_)
+
+
+def _looks_cut(last: str, before: str, width: int, usual: int) -> bool:
+    """Whether a last line without line end may be cut, beside the line before it."""
+    if width < usual:
+        return True
+    if not before:
+        return False
+    tail, earlier = last[-24:], before[-24:].rstrip("\r")
+    # As many characters after the last mark that is no digit: nothing was cut off.
+    return _digits_at_end(tail) < _digits_at_end(earlier)
+
+
+def _digits_at_end(text: str) -> int:
+    return len(text) - len(text.rstrip("0123456789"))
+
+
+def _convert(
+    read: numbers.Decimals, kind: Kind
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    if kind is Kind.REAL:
+        return numbers.to_floats(read), np.zeros(len(read.digits), np.bool_)
+    exponent = 0 if kind is Kind.INTEGER else int(kind.value)
+    values, overflow = numbers.scale(read, exponent)
+    if kind is Kind.INTEGER:
+        overflow |= (read.decimals > 0) & (read.digits != 0)
+    return values, overflow
