@@ -1,0 +1,205 @@
+"""What a capture file holds: series, counters, the tool's own summary, remarks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import NoReturn
+
+import numpy as np
+
+from pytest_veo.errors import CaptureError
+from pytest_veo.frames.figures import Figure
+from pytest_veo.frames.figures import FrameTimes
+from pytest_veo.frames.figures import figures_of
+from pytest_veo.frames.series import DropCounter
+from pytest_veo.frames.series import Event
+from pytest_veo.frames.series import FrameSeries
+from pytest_veo.frames.series import Int64s
+
+
+COMPOSITORS = ("dwm.exe", "csrss.exe", "gnome-shell", "kwin_wayland", "surfaceflinger")
+"""Processes that show other programs' frames; a capture is never about them."""
+RIVAL_SHARE = 0.2
+"""A second program with more than this share of all frames makes a choice needed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CapturedSeries(FrameSeries):
+    """A series read from a file, with what the tool wrote beside its stamps."""
+
+    tool: str
+    process: str = ""
+    process_id: int | None = None
+    swapchain: int | None = None
+    frame_times_ns: Int64s | None = None
+    """The tool's own frame times: shape (n,), the first frame's included, which the
+    stamps alone cannot know. None: the tool writes stamps only."""
+    origin_ns: int = 0
+    """The stamp that was zero to the tool, for figures that count from there."""
+    resamples: bool = False
+    """True: stamps lie a second or so apart, while frame times are single frames."""
+
+    def figures(self, tool: str) -> tuple[Figure, ...]:
+        """The figures another tool would print, under its names.
+
+        Args:
+            tool: `frameview`, `capframex`, `presentmon`, `mangohud`, `mangohud:0.6`,
+                `ocat`, `perfdog`, `unreal` or `android`.
+
+        Raises:
+            FramesError: no such tool, or no frame to compute from.
+        """
+        return figures_of(self.times(), tool)
+
+    def times(self) -> FrameTimes:
+        """The frame times that figures are made of."""
+        own = self.frame_times_ns
+        paced = self.stamps_ns
+        return FrameTimes(
+            frame_times_ns=self.intervals_ns if own is None else own,
+            end_ns=int(paced[-1]) - self.origin_ns if paced.size else 0,
+        )
+
+    def after(self, frames: int) -> CapturedSeries:
+        """The series without its first `frames` frames; numbers stay what they were."""
+        cut = FrameSeries.after(self, frames)
+        assert isinstance(cut, CapturedSeries)
+        if cut.frame_times_ns is None or cut.event is Event.DISPLAY:
+            return cut
+        return dataclasses.replace(cut, frame_times_ns=cut.frame_times_ns[frames:])
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Capture:
+    """One capture file as read."""
+
+    file: str
+    format: str
+    """The reader's name: `presentmon`, `mangohud`."""
+    version: str = ""
+    """The generation of the format, as far as the file tells it."""
+    series: tuple[CapturedSeries, ...] = ()
+    counters: tuple[DropCounter, ...] = ()
+    summary: tuple[Figure, ...] = ()
+    """What the tool itself computed and wrote down."""
+    notes: tuple[str, ...] = ()
+    """What was tolerated, told or guessed, a sentence each."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """The machine as the file describes it: GPU, driver, resolution."""
+
+    def select(
+        self,
+        *,
+        process: str | int | None = None,
+        swapchain: str | int | None = None,
+        event: Event | str | None = None,
+    ) -> tuple[CapturedSeries, ...]:
+        """The series of one process, swapchain or event, most frames first.
+
+        Args:
+            process: a name (case does not matter, `.exe` may be left out) or an id.
+            swapchain: an address, as a number or as hexadecimal text.
+            event: what the stamps are of.
+
+        Raises:
+            CaptureError: nothing matches; the message lists what is there.
+        """
+        wanted = None if event is None else Event.of(event)
+        address = _address(swapchain)
+        found = [
+            series
+            for series in self.series
+            if (process is None or _is_process(series, process))
+            and (address is None or series.swapchain == address)
+            and (wanted is None or series.event is wanted)
+        ]
+        if not found:
+            self._refuse(process, swapchain, event)
+        return tuple(sorted(found, key=len, reverse=True))
+
+    def pick(
+        self,
+        *,
+        process: str | int | None = None,
+        swapchain: str | int | None = None,
+        event: Event | str | None = None,
+    ) -> CapturedSeries:
+        """The one series that is meant: the busiest program's, compositors aside.
+
+        Without `event`, the series of the tool's own frame times.
+
+        Raises:
+            CaptureError: nothing matches, or two programs could be meant.
+        """
+        found = self.select(process=process, swapchain=swapchain, event=event)
+        programs = [s for s in found if s.process.lower() not in COMPOSITORS] or found
+        if event is None:
+            programs = [s for s in programs if s.event is not Event.DISPLAY] or programs
+        total = sum(map(len, programs))
+        if len(programs) > 1 and len(programs[1]) > RIVAL_SHARE * total:
+            names = ", ".join(series.name for series in programs[:6])
+            raise CaptureError(
+                self.file,
+                f"several series could be meant ({names}): choose with process= or "
+                f"swapchain= (--process, --swapchain)",
+            )
+        return programs[0]
+
+    def _refuse(
+        self,
+        process: str | int | None,
+        swapchain: str | int | None,
+        event: Event | str | None,
+    ) -> NoReturn:
+        if not self.series:
+            raise CaptureError(
+                self.file,
+                f"a {self.format} file of this kind holds no frames, only totals: "
+                f"it can tell drop rates, never jitter",
+            )
+        asked = [
+            f"{key}={value}"
+            for key, value in (
+                ("process", process),
+                ("swapchain", swapchain),
+                ("event", event),
+            )
+            if value is not None
+        ]
+        there = ", ".join(f"{s.name} ({s.event})" for s in self.series[:12])
+        raise CaptureError(self.file, f"nothing with {', '.join(asked)}; there is {there}")
+
+
+def _is_process(series: CapturedSeries, wanted: str | int) -> bool:
+    if isinstance(wanted, int) or wanted.isdigit():
+        return series.process_id == int(wanted)
+    return _bare(series.process) == _bare(wanted)
+
+
+def _bare(name: str) -> str:
+    return name.lower().removesuffix(".exe")
+
+
+def _address(swapchain: str | int | None) -> int | None:
+    if swapchain is None or isinstance(swapchain, int):
+        return swapchain
+    return parse_address(swapchain)
+
+
+def parse_address(text: str) -> int | None:
+    """The number of `0x000001927FEB15A0`; None for text that is none."""
+    try:
+        return int(text, 16)
+    except ValueError:
+        return None
+
+
+def joined_notes(*groups: Iterable[str]) -> tuple[str, ...]:
+    """All remarks once, in order."""
+    return tuple(dict.fromkeys(note for group in groups for note in group))
+
+
+def whole(values: Iterable[int]) -> Int64s:
+    """An int64 array."""
+    return np.fromiter(values, np.int64)
