@@ -292,7 +292,10 @@ def _android(ms: Floats, end_ns: int) -> tuple[Figure, ...]:
         Figure("Total frames rendered", ms.size, "frames"),
         Figure("Janky frames", janky, "frames"),
         Figure("Janky frames share", 100 * janky / ms.size, "%"),
-        *(Figure(f"{s}th percentile", v, "ms") for s, v in zip(shares, at, strict=True)),
+        *(
+            Figure(f"{s}th percentile", v, "ms")
+            for s, v in zip(shares, at, strict=True)
+        ),
     )
 
 

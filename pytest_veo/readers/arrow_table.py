@@ -84,7 +84,7 @@ def _read(sheet: Sheet, wanted: tuple[Wanted, ...]) -> Any:
     csv = importlib.import_module("pyarrow.csv")
     names = list(sheet.header)
     for column in wanted:
-        if names.count(column.name) != 1:
+        if names.count(column.name) != 1 or column.kind is Kind.DATE_TIME:
             raise KeyError(column.name)
     used = {column.name for column in wanted}
     # Names that are not wanted may repeat; arrow needs them different.

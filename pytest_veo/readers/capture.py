@@ -168,7 +168,9 @@ class Capture:
             if value is not None
         ]
         there = ", ".join(f"{s.name} ({s.event})" for s in self.series[:12])
-        raise CaptureError(self.file, f"nothing with {', '.join(asked)}; there is {there}")
+        raise CaptureError(
+            self.file, f"nothing with {', '.join(asked)}; there is {there}"
+        )
 
 
 def _is_process(series: CapturedSeries, wanted: str | int) -> bool:

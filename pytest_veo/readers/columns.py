@@ -17,6 +17,8 @@ class Kind(enum.Enum):
     MILLISECONDS = 6
     MICROSECONDS = 3
     NANOSECONDS = 0
+    DATE_TIME = "date and time"
+    """A local date and time: nanoseconds since 1970 as if it were UTC."""
     INTEGER = "integer"
     REAL = "real"
     TEXT = "text"

@@ -185,7 +185,7 @@ def _parse_word(
     keep = _UPPER_BYTES[length]
     word = (word & keep) | (_ASCII_ZEROS & ~keep)
     # A digit's upper half byte is 3, also after 6 is added to it.
-    good = ((word | (word + _SIXES)) & _HIGH_NIBBLES) == _ASCII_ZEROS
+    good = ((word & (word + _SIXES)) & _HIGH_NIBBLES) == _ASCII_ZEROS
     word &= np.uint64(0x0F0F0F0F0F0F0F0F)
     word *= np.uint64(2561)
     word >>= np.uint64(8)

@@ -29,6 +29,8 @@ LONGEST_FRAME_NS = 3600 * 10**9
 """No program stands still this long and goes on: the clock jumped."""
 LONG_FRAME_NS = 10 * 10**9
 """A freeze worth a remark."""
+_COARSE_NS = 100_000
+"""Stamps that are multiples of this are too coarse for frames."""
 _AGREE_NS = 1_000_000
 """How far a frame time may lie beyond the stamps' distance: rounding, and more."""
 
@@ -46,6 +48,8 @@ class Presents:
     dropped: Bools | None = None
     display_interval_ns: Int64s | None = None
     """Time since the frame before reached the screen; 0 where not displayed."""
+    generated: Bools | None = None
+    """Rows that are no present of their own: frames a driver put between two."""
 
     def take(self, rows: npt.NDArray[np.intp]) -> Presents:
         """These rows only, in this order."""
@@ -67,11 +71,11 @@ class Owner:
 
     @property
     def name(self) -> str:
-        """`game.exe[1520] 0x1927FEB15A0`: what messages call the series."""
+        """`game.exe[1520] 0x1927feb15a0`: what messages call the series."""
         name = self.process or "frames"
         if self.process_id is not None:
             name += f"[{self.process_id}]"
-        return name if self.swapchain is None else f"{name} {self.swapchain:#X}"
+        return name if self.swapchain is None else f"{name} {self.swapchain:#x}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +149,17 @@ def series_of(
         if len(owners) > 1:
             one = presents.take(np.flatnonzero(which == number))
         one = _in_order(source, one, owner, meaning, notes)
-        _check_frames(source, one, owner, meaning, notes)
-        found.extend(_build(source, one, owner, meaning, notes))
+        own = one
+        if one.generated is not None and bool(one.generated.any()):
+            own = one.take(np.flatnonzero(~one.generated))
+            notes.append(
+                f"{owner.name}: {int(one.generated.sum())} generated frames count as "
+                f"displays, not as presents"
+            )
+        _check_frames(source, own, owner, meaning, notes)
+        if own is one:
+            own = one = _refined(one, owner, meaning, notes)
+        found.extend(_build(source, own, one, owner, meaning, notes))
     return tuple(found)
 
 
@@ -211,9 +224,7 @@ def _check_frames(
     meaning: Meaning,
     notes: list[str],
 ) -> None:
-    check_steps(
-        source, presents.stamps_ns, presents.lines, meaning.stamp_column, notes
-    )
+    check_steps(source, presents.stamps_ns, presents.lines, meaning.stamp_column, notes)
     pairs = _matching(presents, meaning)
     if pairs is None or presents.interval_ns is None:
         return
@@ -240,6 +251,36 @@ def _check_frames(
             column=meaning.interval_column,
         )
     _tell_gaps(intervals, steps, owner, notes)
+
+
+def _refined(
+    presents: Presents, owner: Owner, meaning: Meaning, notes: list[str]
+) -> Presents:
+    """Stamps rebuilt from the frame times, where those are written finer.
+
+    The Capture Application writes six significant digits: a stamp of 13.491 s tells
+    milliseconds, the frame time beside it a tenth of a microsecond.
+    """
+    pairs = _matching(presents, meaning)
+    if pairs is None:
+        return presents
+    intervals, steps, _ = pairs
+    coarse = (steps % _COARSE_NS == 0).mean() > 0.5
+    if not coarse or (intervals % _COARSE_NS == 0).mean() > 0.5:
+        return presents
+    stamps = presents.stamps_ns
+    rebuilt = stamps[0] + np.concatenate(([0], np.cumsum(intervals)))
+    if int(np.abs(rebuilt - stamps).max()) > 2_000_000:
+        return presents
+    notes.append(
+        f"{owner.name}: {meaning.stamp_column} is written coarsely; stamps are rebuilt "
+        f"from {meaning.interval_column}, which agrees and is finer"
+    )
+    display = presents.display_ns
+    if display is not None:
+        moved = display + (rebuilt - stamps)
+        display = np.where(display == MISSING_NS, MISSING_NS, moved)
+    return dataclasses.replace(presents, stamps_ns=rebuilt, display_ns=display)
 
 
 def check_steps(
@@ -274,7 +315,9 @@ def check_steps(
         notes.append(f"line {line}: a frame of {format_ns(length)}, kept as it is")
 
 
-def _tell_gaps(intervals: Int64s, steps: Int64s, owner: Owner, notes: list[str]) -> None:
+def _tell_gaps(
+    intervals: Int64s, steps: Int64s, owner: Owner, notes: list[str]
+) -> None:
     told, span = int(intervals.sum()), int(steps.sum())
     if span and 0 < told < 0.99 * span:
         notes.append(
@@ -297,6 +340,7 @@ def is_sampled(presents: Presents, meaning: Meaning) -> bool:
 def _build(
     source: Source,
     presents: Presents,
+    shown: Presents,
     owner: Owner,
     meaning: Meaning,
     notes: list[str],
@@ -315,12 +359,11 @@ def _build(
         "process": owner.process,
         "process_id": owner.process_id,
         "swapchain": owner.swapchain,
-        "rows": presents.lines.astype(np.int64),
         "sampled": sampled,
         "origin_ns": meaning.origin_ns,
     }
     display = presents.display_ns
-    stages = ()
+    stages: tuple[StageStamps, ...] = ()
     if display is not None:
         stages = (StageStamps(event=Event.DISPLAY, t_ns=display),)
     made = [
@@ -329,12 +372,13 @@ def _build(
             event=meaning.event,
             dropped=presents.dropped,
             frame_times_ns=presents.interval_ns,
+            rows=presents.lines.astype(np.int64),
             stages=stages,
             **fields,
         )
     ]
-    if display is not None:
-        made.extend(_displays(presents, display, owner, fields, notes))
+    if shown.display_ns is not None:
+        made.extend(_displays(shown, shown.display_ns, owner, fields, notes))
     return made
 
 
@@ -364,8 +408,7 @@ def _displays(
             event=Event.DISPLAY,
             dropped=never,
             frame_times_ns=times,
+            rows=presents.lines.astype(np.int64),
             **fields,
         )
     ]
-
-

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from dataclasses import field
 from typing import Any
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ from pytest_veo.readers import numbers
 from pytest_veo.readers.columns import Column
 from pytest_veo.readers.columns import Kind
 from pytest_veo.readers.columns import Wanted
+from pytest_veo.readers.dates import parse_date_time
 from pytest_veo.readers.rows import Rows
 from pytest_veo.readers.rows import split_rows
 from pytest_veo.readers.source import Source
@@ -72,8 +74,17 @@ class Sheet:
         return all(name in self.header for name in names)
 
     def first_of(self, *names: str) -> str | None:
-        """The first of these names that the header has."""
-        return next((name for name in names if name in self.header), None)
+        """The header's spelling of the first of these names that it has.
+
+        Case decides only where the header has two names that differ by it alone.
+        """
+        for name in names:
+            if name in self.header:
+                return name
+            for given in self.header:
+                if given.lower() == name.lower():
+                    return given
+        return None
 
     def read(self, wanted: Iterable[Wanted]) -> Table:
         """Read the columns named in `wanted` from every row.
@@ -341,6 +352,8 @@ class _Reading:
         wanted = pieces.wanted
         if wanted.kind is Kind.TEXT:
             return self._read_text(pieces, rows, start, end)
+        if wanted.kind is Kind.DATE_TIME:
+            return self._read_dates(wanted, rows, lines, start, end, place)
         point = ord(self.sheet.point)
         read = numbers.parse_decimals(rows.raw, start, end, point)
         values, bad = _convert(read, wanted.kind)
@@ -360,6 +373,23 @@ class _Reading:
             self.source.fail(str(error), column=pieces.wanted.name)
         return codes, _spelled_missing(pieces.vocabulary, codes)
 
+    def _read_dates(
+        self,
+        wanted: Wanted,
+        rows: Rows,
+        lines: npt.NDArray[np.int32],
+        start: Any,
+        end: Any,
+        place: int,
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        values = np.zeros(len(start), np.int64)
+        for row, (begin, stop) in enumerate(zip(start, end, strict=True)):
+            read = parse_date_time(rows.raw[begin:stop].tobytes())
+            if read is None:
+                self._refuse(wanted, rows, lines, row, place)
+            values[row] = read
+        return values, np.zeros(len(start), np.bool_)
+
     def _refuse(
         self,
         wanted: Wanted,
@@ -367,7 +397,7 @@ class _Reading:
         lines: npt.NDArray[np.int32],
         row: int,
         place: int,
-    ) -> None:
+    ) -> NoReturn:
         text = rows.cell_text(row, place)
         line = int(lines[row])
         if text == wanted.name:
@@ -375,7 +405,8 @@ class _Reading:
                 "the header appears again: two captures in one file; split it here",
                 line=line,
             )
-        reason = f"{text[:40]!r} is no number"
+        noun = "date and time" if wanted.kind is Kind.DATE_TIME else "number"
+        reason = f"{text[:40]!r} is no {noun}"
         if wanted.required and text.lower() in numbers.MISSING:
             reason = f"{text!r}: a value is missing that every row must have"
         self.source.fail(reason, line=line, column=wanted.name)

@@ -1,0 +1,293 @@
+"""PresentMon: every header since 1.0, and the Capture Application.
+
+Four families of headers, told apart by the names they have:
+
+- `v1` (1.x and `--v1_metrics`): `msBetweenPresents`, 0 for "no value", `Dropped`.
+- `v2` (2.0 to 2.3.0 and `--v2_metrics`): `CPUStart...` and `FrameTime`, `NA`.
+- `default` (2.3.1 and later): both, with `Ms` in front.
+- `app`: the same from the Capture Application, beside columns of sensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_veo.frames.series import MISSING_NS
+from pytest_veo.frames.series import Bools
+from pytest_veo.frames.series import Clock
+from pytest_veo.frames.series import Event
+from pytest_veo.frames.series import Int64s
+from pytest_veo.readers.capture import Capture
+from pytest_veo.readers.columns import Column
+from pytest_veo.readers.columns import Kind
+from pytest_veo.readers.columns import Wanted
+from pytest_veo.readers.source import Source
+from pytest_veo.readers.swapchains import Meaning
+from pytest_veo.readers.swapchains import Presents
+from pytest_veo.readers.swapchains import owners_of
+from pytest_veo.readers.swapchains import series_of
+from pytest_veo.readers.table import Sheet
+from pytest_veo.readers.table import Table
+from pytest_veo.readers.table import open_sheet
+from pytest_veo.readers.units_proof import pairs_of
+from pytest_veo.readers.units_proof import ticks_to_ns
+from pytest_veo.readers.units_proof import told_frequency_hz
+from pytest_veo.readers.units_proof import told_power
+
+
+_STAMPS = ("TimeInSeconds", "TimeInMs", "TimeInQPC", "TimeInDateTime")
+_CPU_STARTS = (
+    "CPUStartTime",
+    "CPUStartTimeInMs",
+    "CPUStartTimeInSeconds",
+    "CPUStartQPC",
+    "CPUStartQPCTime",
+    "CPUStartDateTime",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The columns of one table of presents, as its header spells them."""
+
+    stamp: str
+    interval: str | None
+    event: Event = Event.PRESENT
+    follows: bool = False
+    busy: str | None = None
+    wait: str | None = None
+    """2.0 has no `FrameTime`: it is the sum of these two."""
+    until_displayed: str | None = None
+    display_change: str | None = None
+    dropped: str | None = None
+    frame_type: str | None = None
+    zero_is_missing: bool = False
+    """1.x writes 0 where there is no value."""
+
+
+def names_of(sheet: Sheet) -> tuple[str, Names] | None:
+    """The family of a header and its columns; None when it is no PresentMon table."""
+    interval = sheet.first_of("MsBetweenPresents")
+    stamp = sheet.first_of(*_STAMPS)
+    if interval is not None and stamp is not None:
+        return _presents(sheet, stamp, interval)
+    cpu_start = sheet.first_of(*_CPU_STARTS)
+    if cpu_start is None or not sheet.first_of("FrameTime", "CPUBusy"):
+        return None
+    names = Names(
+        stamp=cpu_start,
+        interval=sheet.first_of("FrameTime"),
+        busy=sheet.first_of("CPUBusy"),
+        wait=sheet.first_of("CPUWait"),
+        event=Event.CPU_START,
+        follows=True,
+        until_displayed=sheet.first_of("DisplayLatency"),
+        display_change=sheet.first_of("DisplayedTime"),
+        frame_type=sheet.first_of("FrameType"),
+    )
+    return "v2", names
+
+
+def _presents(sheet: Sheet, stamp: str, interval: str) -> tuple[str, Names]:
+    newer = sheet.first_of("MsBetweenAppStart", "MsCPUBusy", "PresentRuntime")
+    names = Names(
+        stamp=stamp,
+        interval=interval,
+        until_displayed=sheet.first_of("MsUntilDisplayed"),
+        display_change=sheet.first_of("MsBetweenDisplayChange"),
+        dropped=sheet.first_of("Dropped"),
+        frame_type=sheet.first_of("FrameType"),
+        zero_is_missing=newer is None,
+    )
+    if newer is None:
+        return "v1", names
+    return ("app" if sheet.has("CPUUtilization") else "default"), names
+
+
+def wanted_of(sheet: Sheet, names: Names) -> list[Wanted]:
+    """The columns to read."""
+    times = (names.busy, names.wait) if names.interval is None else (names.interval,)
+    times += (names.until_displayed, names.display_change)
+    texts = (names.frame_type, *owner_columns(sheet))
+    return [
+        Wanted(names.stamp, stamp_kind(names.stamp), required=True),
+        *(Wanted(name, Kind.MILLISECONDS) for name in times if name),
+        *(Wanted(name, Kind.TEXT) for name in texts if name),
+        *([Wanted(names.dropped, Kind.INTEGER)] if names.dropped else []),
+    ]
+
+
+def owner_columns(sheet: Sheet) -> tuple[str | None, str | None, str | None]:
+    """The columns that tell whose frame a row is."""
+    return (
+        sheet.first_of("Application", "ProcessName"),
+        sheet.first_of("ProcessID"),
+        sheet.first_of("SwapChainAddress"),
+    )
+
+
+def stamp_kind(name: str) -> Kind:
+    """How a column of stamps is read, before its unit is proven."""
+    if name.endswith("DateTime"):
+        return Kind.DATE_TIME
+    return Kind.INTEGER if name.endswith("QPC") else Kind.SECONDS
+
+
+def read_presents(
+    source: Source, sheet: Sheet, names: Names, tool: str, version: str
+) -> Capture:
+    """Read a table of presents: PresentMon's own, or of a tool built on it."""
+    table = sheet.read(wanted_of(sheet, names))
+    notes = list(table.notes)
+    columns = [table.get(name) for name in owner_columns(sheet)]
+    owners, which = owners_of(source, table.rows, *columns)
+    intervals = _intervals(table, names)
+    stamps, clock = _stamps(source, table, names, intervals, which, notes)
+    presents = _presents_of(table, names, stamps, intervals)
+    meaning = Meaning(
+        tool=tool,
+        event=names.event,
+        clock=clock,
+        stamp_column=names.stamp,
+        interval_column=names.interval or "CPUBusy",
+        interval_follows=names.follows,
+    )
+    series = series_of(source, presents, owners, which, meaning, notes)
+    return Capture(
+        file=source.name,
+        format=tool,
+        version=version,
+        series=series,
+        notes=tuple(notes),
+    )
+
+
+def _intervals(table: Table, names: Names) -> Int64s:
+    column = table.get(names.interval)
+    if column is not None:
+        return column.values
+    busy, wait = table.get(names.busy), table.get(names.wait)
+    total = np.zeros(table.rows, np.int64)
+    for part in (busy, wait):
+        if part is not None:
+            total += part.values
+    return total
+
+
+def _stamps(
+    source: Source,
+    table: Table,
+    names: Names,
+    intervals: Int64s,
+    which: npt.NDArray[np.int64],
+    notes: list[str],
+) -> tuple[Int64s, Clock]:
+    """Stamps in nanoseconds, the unit proven by the frame times."""
+    stamps: Int64s = table[names.stamp].values
+    if names.stamp.endswith("DateTime"):
+        return stamps, Clock.REALTIME
+    steps, times = pairs_of(stamps, intervals, which, follows=names.follows)
+    if names.stamp.endswith("QPC"):
+        hz = told_frequency_hz(steps, times)
+        if hz is None:
+            source.fail(
+                "the counter's frequency cannot be told: no frame time matches its "
+                "steps; record with seconds instead of --qpc_time",
+                line=int(table.lines[0]),
+                column=names.stamp,
+            )
+        notes.append(
+            f"{names.stamp} counts at {hz / 1e6:g} MHz, told by the frame times"
+        )
+        return ticks_to_ns(stamps, hz), Clock.QPC
+    power = told_power(steps, times)
+    expected = _expected_power(names.stamp)
+    if power is None:
+        power = expected
+        if len(steps) > 20 and names.stamp == "CPUStartTime":
+            source.fail(
+                "the unit cannot be told: frame times do not match its steps",
+                line=int(table.lines[0]),
+                column=names.stamp,
+            )
+    if power != expected:
+        units = {0: "seconds", 3: "milliseconds", 6: "microseconds", 9: "nanoseconds"}
+        notes.append(f"{names.stamp} is in {units[power]}, told by the frame times")
+    clock = Clock.QPC if "QPC" in names.stamp else Clock.TOOL
+    return (stamps // 10**power if power else stamps), clock
+
+
+def _expected_power(name: str) -> int:
+    return (
+        3 if name.endswith("InMs") or name in ("CPUStartTime", "CPUStartQPCTime") else 0
+    )
+
+
+def _presents_of(
+    table: Table, names: Names, stamps: Int64s, intervals: Int64s
+) -> Presents:
+    until = table.get(names.until_displayed)
+    change = table.get(names.display_change)
+    dropped = table.get(names.dropped)
+    lost: Bools | None = None
+    if dropped is not None:
+        lost = dropped.values != 0
+    display: Int64s | None = None
+    if until is not None:
+        never = _never_displayed(until, names, lost)
+        lost = never if lost is None else lost
+        if not bool(never.all()):
+            display = np.where(never, MISSING_NS, stamps + until.values)
+    return Presents(
+        stamps_ns=stamps,
+        lines=table.lines,
+        interval_ns=intervals,
+        display_ns=display,
+        display_interval_ns=None if change is None else change.values,
+        dropped=lost,
+        generated=_generated(table.get(names.frame_type), stamps),
+    )
+
+
+def _never_displayed(until: Column, names: Names, lost: Bools | None) -> Bools:
+    never = until.missing
+    if names.zero_is_missing:
+        never = never | (until.values == 0)
+    return np.asarray(never if lost is None else never | lost, np.bool_)
+
+
+def _generated(frame_type: Column | None, stamps: Int64s) -> Bools | None:
+    """Rows of frames that the application did not present itself."""
+    if frame_type is None:
+        return None
+    other = [
+        code
+        for code, word in enumerate(frame_type.vocabulary)
+        if word not in ("Application", "NotSet", "Repeated", "NA", "")
+    ]
+    return np.isin(frame_type.values, other) if other else None
+
+
+class PresentMonReader:
+    """Tables of presents as PresentMon writes them."""
+
+    name: ClassVar[str] = "presentmon"
+
+    def claims(self, source: Source) -> bool:
+        """A header with the names of one of the four families."""
+        return source.is_text and names_of(open_sheet(source)) is not None
+
+    def read(self, source: Source) -> Capture:
+        """Presents, and displays where they were tracked."""
+        sheet = open_sheet(source)
+        found = names_of(sheet)
+        assert found is not None
+        version, names = found
+        return read_presents(source, sheet, names, self.name, version)
+
+
+READER = PresentMonReader()
