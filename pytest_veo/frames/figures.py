@@ -347,7 +347,7 @@ TOOLS = (
     Tool(
         "mangohud:0.6",
         "MangoHud 0.6.9 and earlier",
-        "averages fps instead of times: short frames weigh most, the result is too high",
+        "averages fps, not times: short frames weigh most, so the result is too high",
         _mangohud_06,
     ),
     Tool(
@@ -367,7 +367,7 @@ TOOLS = (
     Tool(
         "unreal",
         "Unreal PerfReportTool",
-        "no percentile: hitches of 60 ms and more a minute, and refreshes missed at 60 Hz",
+        "no percentile: hitches of 60 ms and more, and refreshes missed at 60 Hz",
         _unreal,
     ),
     Tool(

@@ -22,6 +22,7 @@ from pytest_veo.readers.columns import Kind
 from pytest_veo.readers.columns import Wanted
 from pytest_veo.readers.source import Source
 from pytest_veo.readers.swapchains import LONGEST_FRAME_NS
+from pytest_veo.readers.swapchains import Meaning
 from pytest_veo.readers.swapchains import check_steps
 from pytest_veo.readers.table import Sheet
 from pytest_veo.readers.table import Table
@@ -29,6 +30,13 @@ from pytest_veo.readers.table import open_sheet
 from pytest_veo.readers.table import split_line
 
 
+_MEANING = Meaning(
+    tool="mangohud",
+    event=Event.PRESENT,
+    clock=Clock.TOOL,
+    stamp_column="elapsed",
+    interval_column="frametime",
+)
 _SEARCHED_LINES = 12
 _GRACE_NS = 1_000_000_000
 """A frame may have begun this long before the log."""
@@ -84,7 +92,7 @@ def _wanted(source: Source, sheet: Sheet) -> list[Wanted]:
     if sheet.has("elapsed"):
         wanted.append(Wanted("elapsed", Kind.NANOSECONDS, required=True))
     if len(wanted) == 1:
-        source.fail(
+        raise source.error(
             "neither `frametime` nor `elapsed`: fps alone is a smoothed figure and "
             "tells no frame",
             line=sheet.header_line + 1,
@@ -132,7 +140,7 @@ def _series(source: Source, table: Table, notes: list[str]) -> CapturedSeries:
         stamps = elapsed.values
         _check_order(source, stamps, table.lines)
         sampled = _is_sampled(stamps, times[usable])
-    check_steps(source, stamps, table.lines, "elapsed", notes)
+    check_steps(source, stamps, table.lines, _MEANING, notes)
     if sampled:
         step_ms = float(np.median(np.diff(stamps))) / 1e6
         notes.append(
@@ -203,7 +211,7 @@ def _is_microseconds(
             return False
         if 0.5e-3 < step < 2e-3:
             return True
-    source.fail(
+    raise source.error(
         "the unit of `frametime` cannot be told: neither fps nor elapsed match it",
         column="frametime",
     )
@@ -212,7 +220,7 @@ def _is_microseconds(
 def _check_order(source: Source, stamps: Int64s, lines: npt.NDArray[np.int32]) -> None:
     back = np.flatnonzero(stamps[1:] < stamps[:-1]) + 1
     if len(back):
-        source.fail(
+        raise source.error(
             "time goes back: two captures in one file; split it here",
             line=int(lines[back[0]]),
             column="elapsed",

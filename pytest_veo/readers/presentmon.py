@@ -194,7 +194,7 @@ def _stamps(
     if names.stamp.endswith("QPC"):
         hz = told_frequency_hz(steps, times)
         if hz is None:
-            source.fail(
+            raise source.error(
                 "the counter's frequency cannot be told: no frame time matches its "
                 "steps; record with seconds instead of --qpc_time",
                 line=int(table.lines[0]),
@@ -209,7 +209,7 @@ def _stamps(
     if power is None:
         power = expected
         if len(steps) > 20 and names.stamp == "CPUStartTime":
-            source.fail(
+            raise source.error(
                 "the unit cannot be told: frame times do not match its steps",
                 line=int(table.lines[0]),
                 column=names.stamp,

@@ -94,7 +94,9 @@ def read_capture(path: str | Path) -> Capture:
             return reader.read(source)
     known = ", ".join(reader.name for reader in readers())
     first = source.head[0][:60] if source.head else source.magic[:16].hex(" ")
-    source.fail(f"no known capture format (it begins {first!r}); known are {known}")
+    raise source.error(
+        f"no known capture format (it begins {first!r}); known are {known}"
+    )
 
 
 def read_frames(

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from typing import NoReturn
 
 from pytest_veo.errors import CaptureError
 from pytest_veo.units import format_bytes
@@ -54,11 +53,11 @@ class Source:
         """Whether the file can be read as lines."""
         return self.encoding is not None
 
-    def fail(
+    def error(
         self, reason: str, *, line: int | None = None, column: str | None = None
-    ) -> NoReturn:
-        """Raise a `CaptureError` about this file."""
-        raise CaptureError(self.name, reason, line=line, column=column)
+    ) -> CaptureError:
+        """An error about this file, to be raised."""
+        return CaptureError(self.name, reason, line=line, column=column)
 
     def blocks(self) -> Iterator[bytes]:
         """The text as UTF-8 in blocks of whole lines, each ended by a newline.
@@ -77,7 +76,7 @@ class Source:
                 rest = joined[cut:]
                 if len(rest) > LONGEST_LINE_BYTES:
                     limit = format_bytes(LONGEST_LINE_BYTES)
-                    self.fail(f"a line longer than {limit}: this is no capture")
+                    raise self.error(f"a line longer than {limit}: this is no capture")
                 if cut:
                     yield joined[:cut]
         if rest:
@@ -109,22 +108,24 @@ class Source:
             return json.loads(text, parse_constant=lambda _: None)
         except json.JSONDecodeError as error:
             place = f"column {error.colno}"
-            self.fail(f"no JSON at {place}: {error.msg}", line=error.lineno)
+            raise self.error(
+                f"no JSON at {place}: {error.msg}", line=error.lineno
+            ) from error
         except (RecursionError, ValueError) as error:
-            self.fail(f"no JSON that can be read: {error}")
+            raise self.error(f"no JSON that can be read: {error}") from error
 
     def _check_size(self) -> None:
         if self.size_bytes > MOST_DOCUMENT_BYTES:
             size = format_bytes(self.size_bytes)
             limit = format_bytes(MOST_DOCUMENT_BYTES)
-            self.fail(f"{size}: a capture of this format may have {limit}")
+            raise self.error(f"{size}: a capture of this format may have {limit}")
 
     def _decoded(self, file: io.BufferedReader) -> Iterator[bytes]:
         if self.encoding == "utf-8":
             # Old Macs aside, a lone carriage return is no line end.
             while piece := file.read(BLOCK_BYTES):
                 if b"\0" in piece:
-                    self.fail("a NUL byte in the text: the file is damaged")
+                    raise self.error("a NUL byte in the text: the file is damaged")
                 yield piece
             return
         assert self.encoding is not None
@@ -134,7 +135,9 @@ class Source:
                 yield decoder.decode(piece).encode("utf-8", "replace")
             yield decoder.decode(b"", final=True).encode("utf-8", "replace")
         except UnicodeDecodeError as error:
-            self.fail(f"no valid {self.encoding}: {error.reason}; the file is cut")
+            raise self.error(
+                f"no valid {self.encoding}: {error.reason}; the file is cut"
+            ) from error
 
 
 def open_source(path: str | Path) -> Source:

@@ -90,6 +90,18 @@ class Meaning:
     interval_follows: bool = False
     """True: a frame time reaches to the next stamp, not back to the one before."""
     origin_ns: int = 0
+    has_lines: bool = True
+    """False: rows are entries of a list, counted from 0, and no lines of a text."""
+
+    def place(self, row: int, column: str) -> dict[str, Any]:
+        """Where an error is, as `CaptureError` takes it."""
+        if self.has_lines:
+            return {"line": row, "column": column}
+        return {"column": f"{column}[{row}]"}
+
+    def words(self, row: int) -> str:
+        """Where a remark is about."""
+        return f"line {row}" if self.has_lines else f"frame {row}"
 
 
 def owners_of(
@@ -136,8 +148,7 @@ def series_of(
     meaning: Meaning,
     notes: list[str],
 ) -> tuple[CapturedSeries, ...]:
-    """A series of presents and, where displays are known, one of displays, for each
-    owner.
+    """For each owner a series of presents and, where known, one of displays.
 
     Raises:
         CaptureError: time runs backwards within a swapchain, or a frame is impossibly
@@ -182,18 +193,17 @@ def _in_order(
     ordered = presents.take(np.argsort(stamps, kind="stable"))
     if len(back) <= len(stamps) // 4 and _intervals_agree(ordered, meaning):
         notes.append(
-            f"{owner.name}: {len(back)} rows out of order, the first at line "
-            f"{presents.lines[back[0]]}; sorted by {meaning.stamp_column}, which the "
+            f"{owner.name}: {len(back)} rows out of order, the first at "
+            f"{meaning.words(int(presents.lines[back[0]]))}; sorted by {meaning.stamp_column}, which the "
             f"frame times confirm"
         )
         return ordered
     row = int(back[0])
     step = format_ns(int(stamps[row - 1] - stamps[row]))
-    source.fail(
+    raise source.error(
         f"time of {owner.name} goes back by {step}: two captures in one file, or a "
         f"clock that was set; split the file here",
-        line=int(presents.lines[row]),
-        column=meaning.stamp_column,
+        **meaning.place(int(presents.lines[row]), meaning.stamp_column),
     )
 
 
@@ -231,10 +241,9 @@ def _check_frames(
     intervals, steps, lines = pairs
     if bool((presents.interval_ns < 0).any()):
         row = int(np.argmax(presents.interval_ns < 0))
-        source.fail(
+        raise source.error(
             f"a frame time below zero: {presents.interval_ns[row] / 1e6:g} ms",
-            line=int(presents.lines[row]),
-            column=meaning.interval_column,
+            **meaning.place(int(presents.lines[row]), meaning.interval_column),
         )
     beyond = intervals > steps + _AGREE_NS + steps // 10
     if beyond.mean() > 0.5:
@@ -244,11 +253,10 @@ def _check_frames(
         )
     elif bool((beyond & (intervals > LONG_FRAME_NS)).any()):
         row = int(np.argmax(beyond & (intervals > LONG_FRAME_NS)))
-        source.fail(
+        raise source.error(
             f"a frame of {format_ns(int(intervals[row]))} between stamps "
             f"{format_ns(int(steps[row]))} apart",
-            line=int(lines[row]),
-            column=meaning.interval_column,
+            **meaning.place(int(lines[row]), meaning.interval_column),
         )
     _tell_gaps(intervals, steps, owner, notes)
 
@@ -270,7 +278,9 @@ def _refined(
         return presents
     stamps = presents.stamps_ns
     rebuilt = stamps[0] + np.concatenate(([0], np.cumsum(intervals)))
-    if int(np.abs(rebuilt - stamps).max()) > 2_000_000:
+    # Four significant digits leave half a thousandth of the stamp open.
+    allowed = 2_000_000 + np.abs(stamps) // 1500
+    if bool((np.abs(rebuilt - stamps) > allowed).any()):
         return presents
     notes.append(
         f"{owner.name}: {meaning.stamp_column} is written coarsely; stamps are rebuilt "
@@ -287,7 +297,7 @@ def check_steps(
     source: Source,
     stamps_ns: Int64s,
     lines: npt.NDArray[Any],
-    column: str,
+    meaning: Meaning,
     notes: list[str],
 ) -> None:
     """Refuse a frame of an hour, remark on one of ten seconds.
@@ -296,7 +306,7 @@ def check_steps(
         source: where the stamps are from.
         stamps_ns: stamps in order.
         lines: the line of each stamp.
-        column: the stamps' column, for messages.
+        meaning: names the stamps' column.
         notes: takes the remarks.
     """
     steps = np.diff(stamps_ns)
@@ -305,14 +315,15 @@ def check_steps(
     longest = int(np.argmax(steps))
     length, line = int(steps[longest]), int(lines[longest + 1])
     if length >= LONGEST_FRAME_NS:
-        source.fail(
-            f"a frame of {length / 3.6e12:.1f} hours: the clock jumped, or two captures "
-            f"are in one file",
-            line=line,
-            column=column,
+        raise source.error(
+            f"a frame of {length / 3.6e12:.1f} hours: the clock jumped, or two "
+            f"captures are in one file",
+            **meaning.place(line, meaning.stamp_column),
         )
     if length >= LONG_FRAME_NS:
-        notes.append(f"line {line}: a frame of {format_ns(length)}, kept as it is")
+        notes.append(
+            f"{meaning.words(line)}: a frame of {format_ns(length)}, kept as it is"
+        )
 
 
 def _tell_gaps(
@@ -372,14 +383,19 @@ def _build(
             event=meaning.event,
             dropped=presents.dropped,
             frame_times_ns=presents.interval_ns,
-            rows=presents.lines.astype(np.int64),
+            rows=_rows(presents, meaning),
             stages=stages,
             **fields,
         )
     ]
     if shown.display_ns is not None:
+        fields["rows"] = _rows(shown, meaning)
         made.extend(_displays(shown, shown.display_ns, owner, fields, notes))
     return made
+
+
+def _rows(presents: Presents, meaning: Meaning) -> Int64s | None:
+    return presents.lines.astype(np.int64) if meaning.has_lines else None
 
 
 def _displays(
@@ -396,10 +412,11 @@ def _displays(
         return []
     intervals = presents.display_interval_ns
     if bool((shown[1:] < shown[:-1]).any()):
+        overtaken = int((shown < np.maximum.accumulate(shown)).sum())
         display = np.where(never, MISSING_NS, np.maximum.accumulate(display))
         notes.append(
-            f"{owner.name}: some frames were displayed in another order than they were "
-            f"presented in; a frame overtaken counts as displayed with the later one"
+            f"{owner.name}: {overtaken} frames were displayed before one presented "
+            f"earlier; they count as displayed together with it"
         )
     times = None if intervals is None else intervals[~never & (intervals > 0)]
     return [
@@ -408,7 +425,6 @@ def _displays(
             event=Event.DISPLAY,
             dropped=never,
             frame_times_ns=times,
-            rows=presents.lines.astype(np.int64),
             **fields,
         )
     ]

@@ -236,7 +236,7 @@ class _Reading:
         lines = self.lines.done()
         if not len(lines):
             line = self.sheet.header_line + 1
-            self.source.fail("a header and no rows", line=line)
+            raise self.source.error("a header and no rows", line=line)
         return Table(self.source, columns, len(lines), lines, tuple(self.notes))
 
     def _take(self, block: bytes, line: int) -> int:
@@ -244,7 +244,7 @@ class _Reading:
         rows = split_rows(block, self.sheet.delimiter)
         if rows.open_quote is not None:
             where = line + rows.open_quote + 1
-            self.source.fail("a quote is opened and not closed", line=where)
+            raise self.source.error("a quote is opened and not closed", line=where)
         lines = (rows.lines + line + 1).astype(np.int32)
         self._check_long(rows, lines)
         if not self.expected:
@@ -264,7 +264,7 @@ class _Reading:
                 rows.cell_text(row, i) for i in range(width, int(rows.counts[row]))
             ]
             if any(extra):
-                self.source.fail(
+                raise self.source.error(
                     f"{rows.counts[row]} cells under a header of {width} names; a "
                     f"comma inside a cell needs quotes, and numbers with a decimal "
                     f"comma need another separator",
@@ -304,7 +304,7 @@ class _Reading:
                 for pieces in self.pieces
                 if max(pieces.places) >= counts[row]
             )
-            self.source.fail(
+            raise self.source.error(
                 f"the row ends after {counts[row]} of {len(self.sheet.header)} cells",
                 line=int(lines[row]),
                 column=missing,
@@ -332,7 +332,7 @@ class _Reading:
             same = (first[0] == twin[0]) | (first[1] & twin[1])
             if not same.all():
                 row = int(np.argmin(same))
-                self.source.fail(
+                raise self.source.error(
                     "two columns have this name and different values",
                     line=int(lines[row]),
                     column=pieces.wanted.name,
@@ -370,7 +370,7 @@ class _Reading:
         try:
             codes = pieces.vocabulary.encode(rows.raw, start, end)
         except OverflowError as error:
-            self.source.fail(str(error), column=pieces.wanted.name)
+            raise self.source.error(str(error), column=pieces.wanted.name)
         return codes, _spelled_missing(pieces.vocabulary, codes)
 
     def _read_dates(
@@ -401,7 +401,7 @@ class _Reading:
         text = rows.cell_text(row, place)
         line = int(lines[row])
         if text == wanted.name:
-            self.source.fail(
+            raise self.source.error(
                 "the header appears again: two captures in one file; split it here",
                 line=line,
             )
@@ -409,7 +409,7 @@ class _Reading:
         reason = f"{text[:40]!r} is no {noun}"
         if wanted.required and text.lower() in numbers.MISSING:
             reason = f"{text!r}: a value is missing that every row must have"
-        self.source.fail(reason, line=line, column=wanted.name)
+        raise self.source.error(reason, line=line, column=wanted.name)
 
 
 def _spelled_missing(
