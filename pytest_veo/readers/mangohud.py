@@ -172,7 +172,8 @@ def _frame_times(
     times = column.values
     fps = table["fps"].values
     elapsed = table.get("elapsed")
-    if _is_microseconds(source, times, fps, elapsed and elapsed.values):
+    stamps = None if elapsed is None else elapsed.values
+    if _is_microseconds(source, times, fps, stamps):
         times = times // 1000
         notes.append("frametime is in microseconds (0.6.8 or earlier), told by the fps")
     longest = np.full(len(times), LONGEST_FRAME_NS)

@@ -110,8 +110,8 @@ def _presents(sheet: Sheet, stamp: str, interval: str) -> tuple[str, Names]:
 
 def wanted_of(sheet: Sheet, names: Names) -> list[Wanted]:
     """The columns to read."""
-    times = (names.busy, names.wait) if names.interval is None else (names.interval,)
-    times += (names.until_displayed, names.display_change)
+    own = [names.busy, names.wait] if names.interval is None else [names.interval]
+    times = [*own, names.until_displayed, names.display_change]
     texts = (names.frame_type, *owner_columns(sheet))
     return [
         Wanted(names.stamp, stamp_kind(names.stamp), required=True),

@@ -44,6 +44,7 @@ BUILT_IN = (
     "webrtc",
     "android",
     "obs",
+    "summary",
     "afterburner",
     "mangohud",
     "frameview",

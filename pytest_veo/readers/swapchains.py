@@ -31,6 +31,8 @@ LONG_FRAME_NS = 10 * 10**9
 """A freeze worth a remark."""
 _COARSE_NS = 100_000
 """Stamps that are multiples of this are too coarse for frames."""
+_MOST_OVERTAKEN = 0.02
+"""Share of frames displayed out of order that tearing and planes may explain."""
 _AGREE_NS = 1_000_000
 """How far a frame time may lie beyond the stamps' distance: rounding, and more."""
 
@@ -53,7 +55,7 @@ class Presents:
 
     def take(self, rows: npt.NDArray[np.intp]) -> Presents:
         """These rows only, in this order."""
-        fields = {
+        fields: dict[str, Any] = {
             field.name: None if value is None else value[rows]
             for field in dataclasses.fields(self)
             for value in [getattr(self, field.name)]
@@ -194,8 +196,8 @@ def _in_order(
     if len(back) <= len(stamps) // 4 and _intervals_agree(ordered, meaning):
         notes.append(
             f"{owner.name}: {len(back)} rows out of order, the first at "
-            f"{meaning.words(int(presents.lines[back[0]]))}; sorted by {meaning.stamp_column}, which the "
-            f"frame times confirm"
+            f"{meaning.words(int(presents.lines[back[0]]))}; sorted by "
+            f"{meaning.stamp_column}, which the frame times confirm"
         )
         return ordered
     row = int(back[0])
@@ -234,7 +236,7 @@ def _check_frames(
     meaning: Meaning,
     notes: list[str],
 ) -> None:
-    check_steps(source, presents.stamps_ns, presents.lines, meaning.stamp_column, notes)
+    check_steps(source, presents.stamps_ns, presents.lines, meaning, notes)
     pairs = _matching(presents, meaning)
     if pairs is None or presents.interval_ns is None:
         return
@@ -413,6 +415,12 @@ def _displays(
     intervals = presents.display_interval_ns
     if bool((shown[1:] < shown[:-1]).any()):
         overtaken = int((shown < np.maximum.accumulate(shown)).sum())
+        if overtaken > _MOST_OVERTAKEN * shown.size:
+            notes.append(
+                f"{owner.name}: the display stamps contradict each other ({overtaken} "
+                f"of {shown.size} lie before an earlier frame's): no series of displays"
+            )
+            return []
         display = np.where(never, MISSING_NS, np.maximum.accumulate(display))
         notes.append(
             f"{owner.name}: {overtaken} frames were displayed before one presented "

@@ -259,7 +259,7 @@ class _Reading:
 
     def _check_long(self, rows: Rows, lines: npt.NDArray[np.int32]) -> None:
         width = len(self.sheet.header)
-        for row in np.flatnonzero(rows.counts > width):
+        for row in map(int, np.flatnonzero(rows.counts > width)):
             extra = [
                 rows.cell_text(row, i) for i in range(width, int(rows.counts[row]))
             ]
@@ -370,7 +370,9 @@ class _Reading:
         try:
             codes = pieces.vocabulary.encode(rows.raw, start, end)
         except OverflowError as error:
-            raise self.source.error(str(error), column=pieces.wanted.name)
+            raise self.source.error(
+                str(error), column=pieces.wanted.name
+            ) from error
         return codes, _spelled_missing(pieces.vocabulary, codes)
 
     def _read_dates(

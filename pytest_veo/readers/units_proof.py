@@ -63,4 +63,5 @@ def ticks_to_ns(ticks: Int64s, frequency_hz: int) -> Int64s:
         return ticks * (10**9 // frequency_hz)
     first = int(ticks[0])
     start = first * 10**9 // frequency_hz
-    return start + np.rint((ticks - first) * (1e9 / frequency_hz)).astype(np.int64)
+    since = np.rint((ticks - first) * (1e9 / frequency_hz)).astype(np.int64)
+    return np.asarray(since + start, np.int64)

@@ -1,0 +1,193 @@
+"""MSI Afterburner's hardware log: one row a second, whatever the frame rate.
+
+The first cell is the row's kind: 0 begins a session, 1 names the GPUs, 2 the columns,
+3 describes a column, 80 holds values. Dates are local, to the second.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import field
+from typing import ClassVar
+
+import numpy as np
+
+from pytest_veo.frames.series import Clock
+from pytest_veo.frames.series import Event
+from pytest_veo.readers.capture import Capture
+from pytest_veo.readers.capture import CapturedSeries
+from pytest_veo.readers.capture import whole
+from pytest_veo.readers.dates import parse_date_time
+from pytest_veo.readers.numbers import MISSING
+from pytest_veo.readers.numbers import parse_unusual
+from pytest_veo.readers.source import Source
+
+
+_FIRST_VALUE = 2
+"""The first two cells are the kind and the date, in rows of names as well."""
+
+
+@dataclass(slots=True)
+class _Session:
+    """What one start of the log wrote."""
+
+    gpu: str = ""
+    names: list[str] = field(default_factory=list)
+    stamps_ns: list[int] = field(default_factory=list)
+    frame_times_ns: list[int] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    without: int = 0
+    """Rows without a frame time: no program ran."""
+
+
+class AfterburnerReader:
+    """`HardwareMonitoring.hml`, also saved as CSV."""
+
+    name: ClassVar[str] = "afterburner"
+
+    def claims(self, source: Source) -> bool:
+        """The title in the first row."""
+        return source.is_text and "hardware monitoring log" in source.head[0].lower()
+
+    def read(self, source: Source) -> Capture:
+        """One sampled series a session."""
+        notes: list[str] = []
+        sessions = [s for s in _sessions(source, notes) if s.stamps_ns]
+        if not sessions:
+            raise source.error("no row of values (kind 80)")
+        if len(sessions) > 1:
+            notes.append(f"{len(sessions)} sessions in one file: a series for each")
+        series = tuple(
+            _series(source, session, number, len(sessions), notes)
+            for number, session in enumerate(sessions, 1)
+        )
+        notes.append(
+            "rows are samples about a second apart, not frames: nothing can be said "
+            "about jitter"
+        )
+        gpus = dict.fromkeys(session.gpu for session in sessions if session.gpu)
+        return Capture(
+            file=source.name,
+            format=self.name,
+            version=source.head[0].split(",")[-1].strip() or _title(source),
+            series=series,
+            notes=tuple(notes),
+            facts=tuple(("GPU", gpu) for gpu in gpus),
+        )
+
+
+def _title(source: Source) -> str:
+    cells = [cell.strip() for cell in source.head[0].split(",")]
+    return next((cell for cell in cells if "monitoring log" in cell.lower()), "")
+
+
+def _sessions(source: Source, notes: list[str]) -> Iterator[_Session]:
+    session = _Session()
+    for number, line in enumerate(source.lines(), 1):
+        if not line.strip():
+            continue
+        cells = [cell.strip() for cell in _split(source, line, number)]
+        kind = cells[0]
+        if kind == "0" or kind == "00":
+            if session.stamps_ns or session.names:
+                yield session
+            session = _Session()
+        elif kind in ("1", "01"):
+            session.gpu = ", ".join(cell for cell in cells[_FIRST_VALUE:] if cell)
+        elif kind in ("2", "02"):
+            session.names = cells
+        elif kind == "80":
+            _take_row(source, session, cells, number)
+        elif kind not in ("3", "03"):
+            raise source.error(f"a row of the unknown kind {kind[:20]!r}", line=number)
+    yield session
+
+
+def _split(source: Source, line: str, number: int) -> list[str]:
+    try:
+        return next(csv.reader([line], skipinitialspace=True))
+    except (csv.Error, StopIteration) as error:
+        raise source.error(f"no row of cells: {error}", line=number) from error
+
+
+def _take_row(source: Source, session: _Session, cells: list[str], line: int) -> None:
+    if not session.names:
+        raise source.error("values before the row of names (kind 2)", line=line)
+    if len(cells) < _FIRST_VALUE + 1:
+        raise source.error("a row of values without values", line=line)
+    stamp = parse_date_time(cells[1].encode())
+    if stamp is None:
+        raise source.error(f"{cells[1][:40]!r} is no date and time", line=line)
+    if session.stamps_ns and stamp < session.stamps_ns[-1]:
+        raise source.error("time goes back within a session", line=line)
+    frame_ns = _frame_time_ns(source, session, cells, line)
+    if frame_ns is None:
+        session.without += 1
+        return
+    session.stamps_ns.append(stamp)
+    session.frame_times_ns.append(frame_ns)
+    session.lines.append(line)
+
+
+def _frame_time_ns(
+    source: Source, session: _Session, cells: list[str], line: int
+) -> int | None:
+    """The frame time of a row, from `Frametime` or else from `Framerate`."""
+    for name in ("Frametime", "Framerate"):
+        values = {
+            value
+            for column, text in zip(session.names, cells, strict=False)
+            if column == name and (value := _number(source, text, name, line))
+        }
+        if len(values) > 1:
+            raise source.error(
+                "two columns have this name and different values", line=line, column=name
+            )
+        if values:
+            value = values.pop()
+            return round(value * 1e6 if name == "Frametime" else 1e9 / value)
+    if not {"Frametime", "Framerate"} & set(session.names):
+        raise source.error(
+            "neither `Frametime` nor `Framerate` is logged: switch them on in "
+            "Afterburner's monitoring settings",
+            line=line,
+        )
+    return None
+
+
+def _number(source: Source, text: str, name: str, line: int) -> float | None:
+    if text.lower() in MISSING:
+        return None
+    read = parse_unusual(text.encode())
+    if read is None or read[0] < 0:
+        raise source.error(f"{text[:40]!r} is no number", line=line, column=name)
+    value = read[0] / 10 ** read[1]
+    # 0 frames a second: no program was running.
+    return value if 0 < value < 1e9 else None
+
+
+def _series(
+    source: Source, session: _Session, number: int, count: int, notes: list[str]
+) -> CapturedSeries:
+    name = "samples" if count == 1 else f"session {number}"
+    if session.without:
+        notes.append(f"{name}: {session.without} rows have no frame time: left out")
+    if "Frametime" not in session.names:
+        notes.append(f"{name}: frame times are told by `Framerate`")
+    return CapturedSeries(
+        t_ns=whole(session.stamps_ns),
+        event=Event.PRESENT,
+        clock=Clock.REALTIME,
+        name=name,
+        source=source.name,
+        tool="afterburner",
+        sampled=True,
+        resolution_ns=10**9,
+        frame_times_ns=whole(session.frame_times_ns),
+        rows=np.array(session.lines, np.int64),
+    )
+
+
+READER = AfterburnerReader()
