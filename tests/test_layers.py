@@ -29,6 +29,7 @@ FLOORS: dict[str, int] = {
     "rerun": 5,
     "fixtures": 6,
     "frames_plugin": 6,
+    "frames_cli": 6,
     "cli": 6,
     "plugin": 7,
     "testing": 7,

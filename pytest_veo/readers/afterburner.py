@@ -143,7 +143,9 @@ def _frame_time_ns(
         }
         if len(values) > 1:
             raise source.error(
-                "two columns have this name and different values", line=line, column=name
+                "two columns have this name and different values",
+                line=line,
+                column=name,
             )
         if values:
             value = values.pop()

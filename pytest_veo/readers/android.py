@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from dataclasses import field
+from typing import Any
 from typing import ClassVar
 
 import numpy as np
@@ -62,7 +63,9 @@ class AndroidReader:
         series = [made for w in windows for made in _series(source, w, notes)]
         if not series:
             flagged = sum(window.flagged for window in windows)
-            raise source.error(f"no ordinary frame ({flagged} with flags are not counted)")
+            raise source.error(
+                f"no ordinary frame ({flagged} with flags are not counted)"
+            )
         return Capture(
             file=source.name,
             format=self.name,
@@ -104,7 +107,9 @@ def _columns(source: Source, text: str, line: int) -> dict[str, int]:
     columns = {name: place for place, name in enumerate(text.rstrip(",").split(","))}
     for name in _NEEDED:
         if name not in columns:
-            raise source.error("profile data without this column", line=line, column=name)
+            raise source.error(
+                "profile data without this column", line=line, column=name
+            )
     return columns
 
 
@@ -142,9 +147,7 @@ def _take_row(
     window.frames[vsync] = (completed, shown if shown < _MOST_NS else 0, line)
 
 
-def _series(
-    source: Source, window: _Window, notes: list[str]
-) -> list[CapturedSeries]:
+def _series(source: Source, window: _Window, notes: list[str]) -> list[CapturedSeries]:
     for count, what in (
         (window.flagged, "rows with flags are no ordinary frames and left out"),
         (window.repeated, "frames appear in two dumps and count once"),
@@ -174,7 +177,7 @@ def _series(
     display = np.where(shown == 0, MISSING_NS, shown)
     if (shown != 0).any():
         stages.append(StageStamps(event=Event.DISPLAY, t_ns=display))
-    fields = {
+    fields: dict[str, Any] = {
         "clock": Clock.MONOTONIC,
         "name": window.name,
         "source": source.name,

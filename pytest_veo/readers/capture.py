@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
 from typing import NoReturn
 
 import numpy as np
 
 from pytest_veo.errors import CaptureError
+from pytest_veo.errors import FramesError
 from pytest_veo.frames.figures import Figure
 from pytest_veo.frames.figures import FrameTimes
 from pytest_veo.frames.figures import figures_of
@@ -37,8 +40,9 @@ class CapturedSeries(FrameSeries):
     stamps alone cannot know. None: the tool writes stamps only."""
     origin_ns: int = 0
     """The stamp that was zero to the tool, for figures that count from there."""
-    resamples: bool = False
-    """True: stamps lie a second or so apart, while frame times are single frames."""
+    ticks: Int64s | None = None
+    """Stamps as the medium carries them, exact, in units of `time_base` seconds."""
+    time_base: Fraction | None = None
 
     def figures(self, tool: str) -> tuple[Figure, ...]:
         """The figures another tool would print, under its names.
@@ -50,6 +54,11 @@ class CapturedSeries(FrameSeries):
         Raises:
             FramesError: no such tool, or no frame to compute from.
         """
+        if self.sampled and self.frame_times_ns is None:
+            raise FramesError(
+                f"{self.source}: {self.name}: samples without frame times: no tool's "
+                f"figure can be computed"
+            )
         return figures_of(self.times(), tool)
 
     def times(self) -> FrameTimes:
@@ -65,9 +74,13 @@ class CapturedSeries(FrameSeries):
         """The series without its first `frames` frames; numbers stay what they were."""
         cut = FrameSeries.after(self, frames)
         assert isinstance(cut, CapturedSeries)
-        if cut.frame_times_ns is None or cut.event is Event.DISPLAY:
-            return cut
-        return dataclasses.replace(cut, frame_times_ns=cut.frame_times_ns[frames:])
+        own: dict[str, Any] = {}
+        for field in ("frame_times_ns", "ticks"):
+            values = getattr(self, field)
+            # Frame times of displays are those of the frames that were shown.
+            if values is not None and len(values) == len(self):
+                own[field] = values[frames:]
+        return dataclasses.replace(cut, **own)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -141,7 +141,10 @@ def _runs(
 
 
 def _durations(
-    source: Source, times_ms: np.ndarray[Any, np.dtype[np.float64]], path: str, name: str
+    source: Source,
+    times_ms: np.ndarray[Any, np.dtype[np.float64]],
+    path: str,
+    name: str,
 ) -> list[CapturedSeries]:
     if not times_ms.size:
         return []

@@ -11,8 +11,12 @@ from pytest_veo.readers.source import Source
 
 
 _STAMPED = re.compile(r"\d\d:\d\d:\d\d\.\d{3}: ")
-_TOTAL = re.compile(r"Output '([^']*)': Total frames output: (\d+)(?: \((\d+) attempted)?")
-_DRAWN = re.compile(r"Output '([^']*)': Total drawn frames: (\d+)(?: \((\d+) attempted)?")
+_TOTAL = re.compile(
+    r"Output '([^']*)': Total frames output: (\d+)(?: \((\d+) attempted)?"
+)
+_DRAWN = re.compile(
+    r"Output '([^']*)': Total drawn frames: (\d+)(?: \((\d+) attempted)?"
+)
 _LAGGED = re.compile(
     r"Output '([^']*)': Number of lagged frames due to rendering lag/stalls: (\d+)"
 )

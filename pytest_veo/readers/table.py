@@ -370,9 +370,7 @@ class _Reading:
         try:
             codes = pieces.vocabulary.encode(rows.raw, start, end)
         except OverflowError as error:
-            raise self.source.error(
-                str(error), column=pieces.wanted.name
-            ) from error
+            raise self.source.error(str(error), column=pieces.wanted.name) from error
         return codes, _spelled_missing(pieces.vocabulary, codes)
 
     def _read_dates(

@@ -69,9 +69,13 @@ class WebRtcReader:
             raise source.error("no inbound video stream")
         counters: list[DropCounter] = []
         summary: list[Figure] = []
-        notes = ["getStats counts, it stamps no frame: drop rates can be told, jitter not"]
+        notes = [
+            "getStats counts, it stamps no frame: drop rates can be told, jitter not"
+        ]
         for stream in dict.fromkeys(poll.stream for poll in polls):
-            own = sorted((p for p in polls if p.stream == stream), key=lambda p: p.stamp_ms)
+            own = sorted(
+                (p for p in polls if p.stream == stream), key=lambda p: p.stamp_ms
+            )
             own = _since_reset(own, notes)
             counters.extend(_counters(own[-1]))
             summary.extend(_figures(own[-1]))

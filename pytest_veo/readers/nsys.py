@@ -1,0 +1,209 @@
+"""Nsight Systems exports: SQLite (`nsys export`) and CSV (`nsys stats -f csv`).
+
+All times are nanoseconds since the session began. Frames are told by calls that
+present, and by NVTX ranges that come again and again.
+
+A SQLite file is opened read-only and only ordinary tables are read: a view in a file
+from elsewhere could hold any query.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import ClassVar
+
+import numpy as np
+
+from pytest_veo.frames.series import Clock
+from pytest_veo.frames.series import Event
+from pytest_veo.readers.capture import Capture
+from pytest_veo.readers.capture import CapturedSeries
+from pytest_veo.readers.capture import whole
+from pytest_veo.readers.columns import Kind
+from pytest_veo.readers.columns import Wanted
+from pytest_veo.readers.source import Source
+from pytest_veo.readers.table import Sheet
+from pytest_veo.readers.table import open_sheet
+
+
+_MAGIC = b"SQLite format 3\0"
+_API_TABLES = (
+    "DX11_API",
+    "DX12_API",
+    "DXGI_API",
+    "VULKAN_API",
+    "OPENGL_API",
+    "OPENXR_API",
+    "WDDM_PRESENT_EVENTS",
+)
+_PRESENTS = re.compile(r"Present(?!ation|ModeS)|SwapBuffers|xrEndFrame")
+_NVTX_RANGES = (59, 60)
+"""Event types of push/pop and start/end ranges."""
+_FEWEST = 3
+"""A range that came less often is no frame."""
+_MOST_STEPS = 2_000_000_000
+_STARTS = ("Start (ns)", "start_ns", "start")
+_NAMES = ("Name", "Range", "name", "text")
+
+
+class NsysReader:
+    """Exports of Nsight Systems."""
+
+    name: ClassVar[str] = "nsys"
+
+    def claims(self, source: Source) -> bool:
+        """A SQLite database, or a CSV with `Start (ns)` and names."""
+        if source.magic.startswith(_MAGIC):
+            return True
+        if not source.is_text:
+            return False
+        sheet = open_sheet(source)
+        return any(n in sheet.header for n in _STARTS) and any(
+            n in sheet.header for n in _NAMES
+        )
+
+    def read(self, source: Source) -> Capture:
+        """A series for each presenting call and each repeated range."""
+        if source.magic.startswith(_MAGIC):
+            return _read_database(source)
+        return _read_csv(source, open_sheet(source))
+
+
+def _series(
+    source: Source, name: str, stamps: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> CapturedSeries:
+    # Rows of several threads are not in order; calls of one name are one stream.
+    ordered = np.sort(stamps)
+    event = Event.PRESENT if _PRESENTS.search(name) else Event.FRAME
+    return CapturedSeries(
+        t_ns=ordered,
+        event=event,
+        clock=Clock.TOOL,
+        name=name,
+        source=source.name,
+        tool="nsys",
+        resolution_ns=1,
+    )
+
+
+def _capture(
+    source: Source, version: str, found: dict[str, list[int]], notes: list[str]
+) -> Capture:
+    series = [
+        _series(source, name, whole(stamps))
+        for name, stamps in found.items()
+        if len(stamps) >= _FEWEST
+    ]
+    if not series:
+        raise source.error(
+            f"no call that presents and no NVTX range that came {_FEWEST} times: trace "
+            f"with -t dx12,vulkan,opengl,nvtx"
+        )
+    series.sort(key=lambda s: s.event is not Event.PRESENT)
+    return Capture(
+        file=source.name,
+        format="nsys",
+        version=version,
+        series=tuple(series),
+        notes=tuple(notes),
+    )
+
+
+def _read_database(source: Source) -> Capture:
+    address = f"{source.path.absolute().as_uri()}?mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            steps = iter(range(_MOST_STEPS // 100_000))
+            # A damaged index can make a query run for ever.
+            database.set_progress_handler(lambda: next(steps, None) is None, 100_000)
+            database.execute("PRAGMA trusted_schema = OFF")
+            found: dict[str, list[int]] = {}
+            tables = _tables(database)
+            for name, stamp in _calls(source, database, tables):
+                found.setdefault(name, []).append(stamp)
+    except sqlite3.Error as error:
+        raise source.error(f"no SQLite database that can be read: {error}") from error
+    except OverflowError as error:
+        raise source.error(f"a number beyond 64 bits: {error}") from error
+    return _capture(source, "sqlite", found, [])
+
+
+def _tables(database: sqlite3.Connection) -> dict[str, set[str]]:
+    """The ordinary tables and their columns."""
+    names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    wanted = {*_API_TABLES, "NVTX_EVENTS", "StringIds"}
+    return {
+        name: {row[1] for row in database.execute(f"PRAGMA table_info({name})")}
+        for (name,) in names.fetchall()
+        if name in wanted
+    }
+
+
+def _calls(
+    source: Source, database: sqlite3.Connection, tables: dict[str, set[str]]
+) -> Iterator[tuple[str, int]]:
+    strings = _strings(database, tables)
+    for table in _API_TABLES:
+        if not {"start", "nameId"} <= tables.get(table, set()):
+            continue
+        wanted = [k for k, text in strings.items() if _PRESENTS.search(text)]
+        for identity in wanted[:100]:
+            query = f"SELECT start FROM {table} WHERE nameId = ?"
+            for (start,) in database.execute(query, (identity,)):
+                yield strings[identity], _stamp(source, table, start)
+    if {"start", "text", "eventType"} <= tables.get("NVTX_EVENTS", set()):
+        yield from _ranges(source, database, tables["NVTX_EVENTS"], strings)
+
+
+def _strings(
+    database: sqlite3.Connection, tables: dict[str, set[str]]
+) -> dict[int, str]:
+    if not {"id", "value"} <= tables.get("StringIds", set()):
+        return {}
+    rows = database.execute("SELECT id, value FROM StringIds LIMIT 2000000")
+    return {key: text for key, text in rows if isinstance(text, str)}
+
+
+def _ranges(
+    source: Source,
+    database: sqlite3.Connection,
+    columns: set[str],
+    strings: dict[int, str],
+) -> Iterator[tuple[str, int]]:
+    identity = "textId" if "textId" in columns else "NULL"
+    query = (
+        f"SELECT start, text, {identity} FROM NVTX_EVENTS "
+        f"WHERE eventType IN (?, ?) AND start IS NOT NULL"
+    )
+    for start, text, key in database.execute(query, _NVTX_RANGES):
+        name = text if isinstance(text, str) else strings.get(key, "")
+        if name:
+            yield name, _stamp(source, "NVTX_EVENTS", start)
+
+
+def _stamp(source: Source, table: str, start: object) -> int:
+    if not isinstance(start, int):
+        raise source.error(f"{str(start)[:40]!r} is no time", column=f"{table}.start")
+    return start
+
+
+def _read_csv(source: Source, sheet: Sheet) -> Capture:
+    start = next(name for name in _STARTS if name in sheet.header)
+    label = next(name for name in _NAMES if name in sheet.header)
+    wanted = [Wanted(start, Kind.NANOSECONDS, required=True), Wanted(label, Kind.TEXT)]
+    table = sheet.read(wanted)
+    names = table[label]
+    order = np.argsort(names.values, kind="stable")
+    codes, first = np.unique(names.values[order], return_index=True)
+    parts = np.split(table[start].values[order], first[1:])
+    found = {
+        names.vocabulary[code]: part.tolist()
+        for code, part in zip(codes, parts, strict=True)
+    }
+    return _capture(source, "csv", found, list(table.notes))
+
+
+READER = NsysReader()
