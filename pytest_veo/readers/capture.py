@@ -38,8 +38,6 @@ class CapturedSeries(FrameSeries):
     frame_times_ns: Int64s | None = None
     """The tool's own frame times: shape (n,), the first frame's included, which the
     stamps alone cannot know. None: the tool writes stamps only."""
-    origin_ns: int = 0
-    """The stamp that was zero to the tool, for figures that count from there."""
     ticks: Int64s | None = None
     """Stamps as the medium carries them, exact, in units of `time_base` seconds."""
     time_base: Fraction | None = None
@@ -64,11 +62,14 @@ class CapturedSeries(FrameSeries):
     def times(self) -> FrameTimes:
         """The frame times that figures are made of."""
         own = self.frame_times_ns
-        paced = self.stamps_ns
-        return FrameTimes(
-            frame_times_ns=self.intervals_ns if own is None else own,
-            end_ns=int(paced[-1]) - self.origin_ns if paced.size else 0,
-        )
+        times = self.intervals_ns if own is None else own
+        end_ns = self.span_ns
+        if self.tool == "ocat" and len(self):
+            # OCAT's stamps count from the start of the recording, and so does OCAT.
+            end_ns = int(self.stamps_ns[-1])
+        elif own is not None and own.size == self.stamps_ns.size and own.size:
+            end_ns += int(own[0])
+        return FrameTimes(frame_times_ns=times, end_ns=end_ns)
 
     def after(self, frames: int) -> CapturedSeries:
         """The series without its first `frames` frames; numbers stay what they were."""

@@ -91,7 +91,6 @@ class Meaning:
     interval_column: str
     interval_follows: bool = False
     """True: a frame time reaches to the next stamp, not back to the one before."""
-    origin_ns: int = 0
     has_lines: bool = True
     """False: rows are entries of a list, counted from 0, and no lines of a text."""
 
@@ -373,7 +372,6 @@ def _build(
         "process_id": owner.process_id,
         "swapchain": owner.swapchain,
         "sampled": sampled,
-        "origin_ns": meaning.origin_ns,
     }
     display = presents.display_ns
     stages: tuple[StageStamps, ...] = ()
