@@ -225,7 +225,7 @@ def _fit(
     span = float(x[-1])
     offset = (floor + roof) / 2
     # Two lines part most at an end; half a nanosecond is lost to whole stamps.
-    bound = 0.5 + max(
+    bound = (slack + 1) / 2 + max(
         abs(edge - (offset + slope * at))
         for at in (0.0, span)
         for edge in lines.edges(at, steep, slack)

@@ -216,7 +216,10 @@ def _explain(
     decimals[missing] = 0
     for index in np.flatnonzero(bad):
         cell = bytes(raw[start[index] : end[index]])
-        read = parse_unusual(cell.replace(bytes([point]), b"."))
+        if point != 0x2E:
+            # A point in a file of decimal commas separates thousands: no number.
+            cell = cell.replace(b".", b"?").replace(bytes([point]), b".")
+        read = parse_unusual(cell)
         if read is not None:
             digits[index], decimals[index] = read
             bad[index] = False

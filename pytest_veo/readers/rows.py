@@ -115,16 +115,13 @@ def split_rows(block: bytes, delimiter: str) -> Rows:
     begins = np.concatenate(([PAD], ends[last[:-1]] + 1))
     counts = last - first + 1
     lines = np.arange(len(last))
-    blank = (counts == 1) & (ends[last] - begins <= 1)
-    if blank.any():
-        blank &= (ends[last] == begins) | (raw[begins] == _RETURN)
-        keep = ~blank
-        first, begins, counts, lines = (
-            first[keep],
-            begins[keep],
-            counts[keep],
-            lines[keep],
-        )
+    alone = np.flatnonzero(counts == 1)
+    if len(alone):
+        start, end = _trim(raw, begins[alone], ends[last[alone]])
+        keep = np.ones(len(last), np.bool_)
+        keep[alone[start == end]] = False
+        first, begins, counts = first[keep], begins[keep], counts[keep]
+        lines = lines[keep]
     return Rows(
         raw=raw,
         delimiter=mark,
