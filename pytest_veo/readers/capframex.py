@@ -141,7 +141,8 @@ def _displays(
         return found
     never = lost | np.isnan(until) | (until == 0)
     if not bool(never.all()):
-        shown = np.nan_to_num(stamps * 1e9 + until * 1e6)
+        # What is beyond all measure stays so, and is refused as a stamp.
+        shown = np.nan_to_num(stamps * 1e9 + np.clip(until, -1e12, 1e12) * 1e6)
         found["display_ns"] = np.where(
             never, MISSING_NS, np.rint(np.clip(shown, -4e18, 4e18)).astype(np.int64)
         )

@@ -59,7 +59,8 @@ def to_ns(
     Raises:
         CaptureError: one is missing, or beyond 63 bits.
     """
-    scaled = values * scale
+    with np.errstate(over="ignore"):
+        scaled = values * scale
     bad = ~(np.abs(scaled) < 2.0**62)
     if bad.any():
         index = int(np.argmax(bad))

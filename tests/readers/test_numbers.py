@@ -30,7 +30,11 @@ def parse(cells: list[bytes], point: str = ".") -> Decimals:
 
 
 plain = st.decimals(
-    allow_nan=False, allow_infinity=False, places=6, min_value=-(10**11), max_value=10**11
+    allow_nan=False,
+    allow_infinity=False,
+    places=6,
+    min_value=-(10**11),
+    max_value=10**11,
 ).map(lambda d: str(d).encode())
 whole = st.integers(-(2**63) + 1, 2**63 - 1).map(lambda n: str(n).encode())
 odd = st.sampled_from(
@@ -95,7 +99,9 @@ def test_every_cell_is_its_number_or_missing_or_bad(cells: list[bytes]) -> None:
         pytest.param([b"16.731", b"0.952"], [16_731_000, 952_000], id="fixed decimals"),
         pytest.param([b"4.18737", b"4.1106", b"4"], [4_187_370, 4_110_600, 4_000_000]),
         pytest.param([b"16.47540000000000"], [16_475_400], id="fourteen decimals"),
-        pytest.param([b"100.06489999999999"], [100_064_900], id="noise is rounded away"),
+        pytest.param(
+            [b"100.06489999999999"], [100_064_900], id="noise is rounded away"
+        ),
         pytest.param([b"-0.5", b"-12.25"], [-500_000, -12_250_000], id="negative"),
         pytest.param([b"1e1", b"2"], [10_000_000, 2_000_000], id="exponent"),
     ],

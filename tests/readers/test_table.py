@@ -87,7 +87,9 @@ def test_the_same_table_in_any_dress_reads_the_same(
     [
         pytest.param("", "capture.csv: the file is empty", id="empty"),
         pytest.param(" \n\n", "capture.csv: the file is empty", id="blank"),
-        pytest.param("who,t,ms\n", "capture.csv:1: a header and no rows", id="header only"),
+        pytest.param(
+            "who,t,ms\n", "capture.csv:1: a header and no rows", id="header only"
+        ),
         pytest.param(
             CLEAN.replace("16.7", "16.7.1"),
             "capture.csv:2, column 'ms': '16.7.1' is no number",
@@ -204,7 +206,9 @@ def test_rows_that_span_many_blocks_are_all_there(tmp_path: Path) -> None:
     table = read(tmp_path, "who,t,ms,more\n" + body)
     assert table.rows == count
     assert table["t"].values[-1] == (count - 1) * 10**9 + 250_000_000
-    assert table["ms"].values.sum() == sum(i % 7 * 10**6 + 500_000 for i in range(count))
+    assert table["ms"].values.sum() == sum(
+        i % 7 * 10**6 + 500_000 for i in range(count)
+    )
     assert table.lines[-1] == count + 1
 
 
