@@ -133,7 +133,7 @@ def _series(source: Source, table: Table, notes: list[str]) -> CapturedSeries:
     elapsed = table.get("elapsed")
     times, usable = _frame_times(source, table, notes)
     if elapsed is None:
-        stamps: Int64s = np.cumsum(times)
+        stamps: Int64s = np.cumsum(np.where(usable, times, 0))
         notes.append("no `elapsed` column: stamps are the sum of the frame times")
         sampled = False
     else:

@@ -203,7 +203,10 @@ def _stamps(
         notes.append(
             f"{names.stamp} counts at {hz / 1e6:g} MHz, told by the frame times"
         )
-        return ticks_to_ns(stamps, hz), Clock.QPC
+        try:
+            return ticks_to_ns(stamps, hz), Clock.QPC
+        except OverflowError as error:
+            raise source.error(str(error), column=names.stamp) from error
     power = told_power(steps, times)
     expected = _expected_power(names.stamp)
     if power is None:

@@ -168,10 +168,14 @@ def series_of(
                 f"{owner.name}: {int(one.generated.sum())} generated frames count as "
                 f"displays, not as presents"
             )
+        if not len(own.stamps_ns):
+            continue
         _check_frames(source, own, owner, meaning, notes)
         if own is one:
             own = one = _refined(one, owner, meaning, notes)
         found.extend(_build(source, own, one, owner, meaning, notes))
+    if not found:
+        raise source.error("generated frames only, and no present of a program")
     return tuple(found)
 
 

@@ -445,6 +445,9 @@ def _convert(
         return numbers.to_floats(read), np.zeros(len(read.digits), np.bool_)
     exponent = 0 if kind is Kind.INTEGER else int(kind.value)
     values, overflow = numbers.scale(read, exponent)
+    if kind is not Kind.INTEGER:
+        # Two times must add up within 63 bits; 2**61 ns after 1970 is the year 2043.
+        overflow |= np.abs(values) >= 1 << 61
     if kind is Kind.INTEGER:
         overflow |= (read.decimals > 0) & (read.digits != 0)
     return values, overflow

@@ -58,7 +58,14 @@ def told_frequency_hz(ticks: Int64s, intervals_ns: Int64s) -> int | None:
 
 
 def ticks_to_ns(ticks: Int64s, frequency_hz: int) -> Int64s:
-    """Nanoseconds since the counter's zero, whole."""
+    """Nanoseconds since the counter's zero, whole.
+
+    Raises:
+        OverflowError: more than 62 bits.
+    """
+    most = max(abs(int(ticks.max())), abs(int(ticks.min())))
+    if most * 10**9 // frequency_hz >= 1 << 62:
+        raise OverflowError("beyond 62 bits of nanoseconds")
     if 10**9 % frequency_hz == 0:
         return ticks * (10**9 // frequency_hz)
     first = int(ticks[0])
