@@ -44,7 +44,11 @@ def test_every_stamp_of_a_variable_rate_mp4_is_exact(tmp_path: Path) -> None:
     write_clip(clip, VARIABLE)
     read = read_capture(clip)
     series = read.series[0]
-    assert (read.format, series.event, series.clock) == ("video", Event.PTS, Clock.MEDIA)
+    assert (read.format, series.event, series.clock) == (
+        "video",
+        Event.PTS,
+        Clock.MEDIA,
+    )
     assert series.ticks is not None
     assert series.time_base is not None
     exact = [int(tick) * series.time_base for tick in series.ticks]
