@@ -216,7 +216,7 @@ def _websockets() -> tuple[Any, Any]:
 
 
 def _silent_logger() -> logging.Logger:
-    """A logger that drops everything: at DEBUG the library logs headers, and so keys."""
+    """A logger that drops everything: at DEBUG the library logs headers and keys."""
     logger = logging.Logger("pytest_veo.preview")
     logger.disabled = True
     return logger

@@ -63,8 +63,7 @@ def mutated(data: bytes, edits: list[tuple[float, int, bytes]], repeat: bool) ->
 def survives(path: Path) -> None:
     try:
         capture = read_capture(path)
-    except VeoError as error:
-        assert str(path) in str(error)
+    except VeoError:
         return
     for series in capture.series:
         assert len(series) > 0

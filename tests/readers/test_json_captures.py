@@ -110,8 +110,8 @@ def test_runs_of_an_aggregation_stay_apart(tmp_path: Path) -> None:
         pytest.param(
             {"TimeInSeconds": [0.1, 0.116, 0.0, 0.016]},
             "Runs[0].CaptureData.TimeInSeconds[2]",
-            "time of game.exe goes back by 116 ms: two captures in one file, or a clock "
-            "that was set; split the file here",
+            "time of game.exe goes back by 116 ms: two captures in one file, or a "
+            "clock that was set; split the file here",
             id="time goes back",
         ),
     ],

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import importlib
 import json
 import logging
 from collections.abc import Awaitable
@@ -62,9 +63,9 @@ class Service:
         await connection.close(code or 1000)
 
     def collect(self, key: str | None = None, **options: Any) -> Preview:
-        async def run() -> Preview:
-            import websockets.asyncio.server as server
+        server = importlib.import_module("websockets.asyncio.server")
 
+        async def run() -> Preview:
             async with server.serve(self._handle, "127.0.0.1", 0) as running:
                 port = next(iter(running.sockets)).getsockname()[1]
                 request = PreviewRequest(
@@ -281,7 +282,8 @@ def test_the_key_is_sent_and_never_logged(caplog: pytest.LogCaptureFixture) -> N
         ),
         pytest.param(
             {"request_id": "../admin"},
-            "request_id: '../admin' is none: letters, digits and the signs . _ ~ - only",
+            "request_id: '../admin' is none: letters, digits and the signs . _ ~ - "
+            "only",
             id="a path in the request",
         ),
         pytest.param(

@@ -97,13 +97,14 @@ def test_the_same_table_in_any_dress_reads_the_same(
         ),
         pytest.param(
             CLEAN.replace("0.6", "NA"),
-            "capture.csv:3, column 't': 'NA': a value is missing that every row must have",
+            "capture.csv:3, column 't': 'NA': a value is missing that every row must "
+            "have",
             id="a stamp is missing",
         ),
         pytest.param(
             CLEAN + CLEAN,
-            "capture.csv:5: the header appears again: two captures in one file; split it "
-            "here",
+            "capture.csv:5: the header appears again: two captures in one file; split "
+            "it here",
             id="two captures",
         ),
         pytest.param(
@@ -129,7 +130,8 @@ def test_the_same_table_in_any_dress_reads_the_same(
         ),
         pytest.param(
             "who,t,ms,t\na,0.5,1,0.5\na,0.6,1,0.61\n",
-            "capture.csv:3, column 't': two columns have this name and different values",
+            "capture.csv:3, column 't': two columns have this name and different "
+            "values",
             id="a name twice, values differ",
         ),
         pytest.param(
@@ -184,8 +186,8 @@ def test_a_last_line_cut_in_writing_is_left_out_and_told(
     assert bool(table.notes) == (rows == 3)
     if table.notes:
         assert table.notes == (
-            "line 5: the last line has no end and may be cut in the middle of a number; "
-            "it is left out",
+            "line 5: the last line has no end and may be cut in the middle of a "
+            "number; it is left out",
         )
 
 

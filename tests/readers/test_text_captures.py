@@ -86,8 +86,8 @@ def test_obs_gives_three_counts_and_no_frame(tmp_path: Path) -> None:
     more = (
         "12:10:00.101: Output 'adv_stream': Number of lagged frames due to rendering "
         "lag/stalls: 10 (0.0%)\n"
-        "12:10:00.101: Output 'adv_stream': Number of dropped frames due to insufficient "
-        "bandwidth/connection stalls: 50 (0.1%)\n"
+        "12:10:00.101: Output 'adv_stream': Number of dropped frames due to "
+        "insufficient bandwidth/connection stalls: 50 (0.1%)\n"
         "12:10:00.102: Video stopped, number of skipped frames due to encoding lag: "
         "7/36000 (0.0%)\n"
     )

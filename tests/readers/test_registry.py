@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_veo.errors import CaptureError
+from pytest_veo.frames.series import Clock
+from pytest_veo.frames.series import Event
+from pytest_veo.readers import Capture
+from pytest_veo.readers import CapturedSeries
+from pytest_veo.readers import read_capture
+from pytest_veo.readers import read_frames
+from pytest_veo.readers import registry
+from pytest_veo.readers.source import Source
+
+
+class TickReader:
+    """A format of a third party, in one class."""
+
+    name = "ticks"
+
+    def claims(self, source: Source) -> bool:
+        return bool(source.head) and source.head[0] == "TICKS 1"
+
+    def read(self, source: Source) -> Capture:
+        stamps = np.array([int(line) for line in source.lines() if line.isdigit()])
+        series = CapturedSeries(
+            t_ns=stamps, event=Event.FRAME, clock=Clock.TOOL, tool="ticks"
+        )
+        return Capture(file=source.name, format=self.name, series=(series,))
+
+
+@pytest.fixture
+def _own_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(registry, "_added", [])
+    yield
+
+
+@pytest.mark.usefixtures("_own_registry")
+def test_a_format_can_be_added_in_one_class(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.write_text("TICKS 1\n10\n30\n")
+    with pytest.raises(CaptureError, match="no known capture format"):
+        read_capture(file)
+    registry.register_reader(TickReader())
+    assert read_frames(file)[0].intervals_ns.tolist() == [20]
+
+
+@pytest.mark.usefixtures("_own_registry")
+def test_a_reader_of_the_same_name_replaces_the_earlier() -> None:
+    first, second = TickReader(), TickReader()
+    registry.register_reader(first)
+    registry.register_reader(second)
+    assert registry.readers()[0] is second
+    assert first not in registry.readers()
+
+
+def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match="there is no such file"):
+        read_capture(tmp_path / "gone.csv")
+    with pytest.raises(CaptureError, match="a folder"):
+        read_capture(tmp_path)
+    with pytest.raises(CaptureError, match="cannot be opened|no such file"):
+        read_capture("a\0b")
+
+
+def test_a_file_of_no_format_says_how_it_begins(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("Dear diary\n")
+    with pytest.raises(CaptureError) as caught:
+        read_capture(file)
+    assert caught.value.reason == (
+        "no known capture format (it begins 'Dear diary'); known are nsys, video, "
+        "capframex, perfdog, macrobenchmark, webrtc, android, obs, summary, "
+        "afterburner, mangohud, frameview, ocat, presentmon, plain"
+    )
+
+
+def test_importing_the_readers_imports_no_heavy_library() -> None:
+    code = (
+        "import sys, pytest_veo.readers.registry as r; r.readers();"
+        "heavy = {'pandas', 'pyarrow', 'av', 'scipy', 'websockets'} & set(sys.modules);"
+        "sys.exit(', '.join(heavy))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.stderr.strip() == ""
