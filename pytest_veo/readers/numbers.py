@@ -268,6 +268,16 @@ def scale(column: Decimals, exponent: int) -> tuple[Ints, Mask]:
     Returns:
         The scaled numbers and a mask of those that do not fit into 63 bits.
     """
+    if len(column.decimals) and not bool(np.ptp(column.decimals)):
+        up = exponent - int(column.decimals[0])
+        most = max(int(column.digits.max()), -int(column.digits.min()))
+        if 0 <= up <= _MOST_DIGITS and most * 10**up < 1 << 62:
+            none = np.zeros(len(column.digits), np.bool_)
+            return column.digits * _POWERS[up], none
+    return _scale_each(column, exponent)
+
+
+def _scale_each(column: Decimals, exponent: int) -> tuple[Ints, Mask]:
     shift = exponent - column.decimals
     up = np.clip(shift, 0, _MOST_DIGITS)
     value = column.digits * _POWERS[up]

@@ -41,30 +41,33 @@ class Rows:
     lines: npt.NDArray[np.int64]
     """For each row its line within the block, from 0."""
     line_count: int
+    grid: npt.NDArray[np.int64] | None
+    """`ends` as rows by cells, where every row has the same number of cells."""
     has_quotes: bool
     open_quote: int | None
     """The line within the block of a quote that is not closed."""
 
-    def cell(self, index: int) -> tuple[Positions, Positions, Mask]:
+    def cell(self, index: int) -> tuple[Positions, Positions]:
         """Where cell `index` of each row begins and ends, without blanks or quotes.
 
-        Returns:
-            Starts, ends (equal where the row is too short) and which rows have it.
+        Both are equal where the row is too short to have it.
         """
-        has = self.counts > index
-        last = len(self.ends) - 1
-        place = np.minimum(self.first + index, last)
-        end = self.ends[place]
-        start = self.begins if index == 0 else self.ends[np.maximum(place - 1, 0)] + 1
-        start, end = _trim(self.raw, start, end)
+        start, end = _trim(self.raw, *self._place(index))
         if self.has_quotes:
             quoted = (self.raw[start] == _QUOTE) & (end - start >= 2)
             quoted &= self.raw[end - 1] == _QUOTE
             start, end = _trim(self.raw, start + quoted, end - quoted)
-        if not has.all():
-            start = np.where(has, start, PAD)
-            end = np.where(has, end, PAD)
-        return start, end, has
+        return start, end
+
+    def _place(self, index: int) -> tuple[Positions, Positions]:
+        if self.grid is not None and index < self.grid.shape[1]:
+            end = np.ascontiguousarray(self.grid[:, index])
+            return self.begins if index == 0 else self.grid[:, index - 1] + 1, end
+        has = self.counts > index
+        place = np.minimum(self.first + index, len(self.ends) - 1)
+        end = self.ends[place]
+        start = self.begins if index == 0 else self.ends[np.maximum(place - 1, 0)] + 1
+        return np.where(has, start, PAD), np.where(has, end, PAD)
 
     def text(self, row: int) -> str:
         """A row as it stands in the file."""
@@ -73,7 +76,7 @@ class Rows:
 
     def cell_text(self, row: int, index: int) -> str:
         """A cell as it stands in the file, without blanks around it."""
-        start, end, _ = self.cell(index)
+        start, end = self.cell(index)
         return self.raw[start[row] : end[row]].tobytes().decode("utf-8", "replace")
 
 
@@ -110,18 +113,26 @@ def split_rows(block: bytes, delimiter: str) -> Rows:
         inside, open_quote = _inside_quotes(body, newline)
         separator &= ~inside | newline
     ends = np.flatnonzero(separator) + PAD
-    last = np.flatnonzero(raw[ends] == _NEWLINE)
+    line_count = int(np.count_nonzero(newline))
+    grid = _grid(raw, ends, line_count)
+    if grid is not None:
+        width = grid.shape[1]
+        last = np.arange(width - 1, len(ends), width)
+    else:
+        last = np.flatnonzero(raw[ends] == _NEWLINE)
     first = np.concatenate(([0], last[:-1] + 1))
     begins = np.concatenate(([PAD], ends[last[:-1]] + 1))
     counts = last - first + 1
     lines = np.arange(len(last))
-    alone = np.flatnonzero(counts == 1)
+    wide = grid is not None and grid.shape[1] > 1
+    alone = last[:0] if wide else np.flatnonzero(counts == 1)
     if len(alone):
         start, end = _trim(raw, begins[alone], ends[last[alone]])
         keep = np.ones(len(last), np.bool_)
         keep[alone[start == end]] = False
         first, begins, counts = first[keep], begins[keep], counts[keep]
         lines = lines[keep]
+        grid = None
     return Rows(
         raw=raw,
         delimiter=mark,
@@ -130,10 +141,22 @@ def split_rows(block: bytes, delimiter: str) -> Rows:
         counts=counts,
         begins=begins,
         lines=lines,
-        line_count=len(last),
+        line_count=line_count,
+        grid=grid,
         has_quotes=has_quotes,
         open_quote=open_quote,
     )
+
+
+def _grid(
+    raw: npt.NDArray[np.uint8], ends: Positions, line_count: int
+) -> npt.NDArray[np.int64] | None:
+    """The ends of cells as rows by cells, when all rows have as many as the first."""
+    width, rest = divmod(len(ends), line_count)
+    if rest or not bool((raw[ends[width - 1 :: width]] == _NEWLINE).all()):
+        return None
+    # As many line ends as there are rows, each at the end of one: none is elsewhere.
+    return ends.reshape(line_count, width)
 
 
 def _inside_quotes(

@@ -15,6 +15,8 @@ values, a quote that never closes.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from dataclasses import field
 from typing import Any
@@ -35,6 +37,7 @@ from pytest_veo.readers.source import Source
 from pytest_veo.readers.words import Vocabulary
 
 
+_WORTH_A_THREAD = 8 << 20
 DELIMITERS = (",", ";", "\t")
 
 
@@ -217,19 +220,27 @@ class _Reading:
         return _Pieces(column, places)
 
     def run(self) -> Table:
-        skip = self.sheet.header_line + 1
         line = 0
-        for block in self.source.blocks():
-            start = 0
-            while skip and (end := block.find(b"\n", start)) >= 0:
-                start, skip, line = end + 1, skip - 1, line + 1
-            body = block[start:] if start else block
-            if skip or not body.strip():
-                line += body.count(b"\n")
-                continue
-            line += self._take(body, line)
+        for rows, block, before in _ahead(self._split(), self.source.size_bytes):
+            line += before
+            if rows is not None:
+                self._take(rows, block, line)
+                line += rows.line_count
         self._tell_short_rows()
         return self._table()
+
+    def _split(self) -> Iterator[_Split]:
+        """The blocks below the header, found cells and all."""
+        skip = self.sheet.header_line + 1
+        for block in self.source.blocks():
+            start = before = 0
+            while skip and (end := block.find(b"\n", start)) >= 0:
+                start, skip, before = end + 1, skip - 1, before + 1
+            body = block[start:] if start else block
+            if skip or not body.strip():
+                yield None, b"", before + body.count(b"\n")
+            else:
+                yield split_rows(body, self.sheet.delimiter), body, before
 
     def _table(self) -> Table:
         columns = tuple(pieces.join() for pieces in self.pieces)
@@ -239,9 +250,8 @@ class _Reading:
             raise self.source.error("a header and no rows", line=line)
         return Table(self.source, columns, len(lines), lines, tuple(self.notes))
 
-    def _take(self, block: bytes, line: int) -> int:
-        """Read the rows of one block; returns how many lines it had."""
-        rows = split_rows(block, self.sheet.delimiter)
+    def _take(self, rows: Rows, block: bytes, line: int) -> None:
+        """Read the rows of one block, `line` lines below the top of the file."""
         if rows.open_quote is not None:
             where = line + rows.open_quote + 1
             raise self.source.error("a quote is opened and not closed", line=where)
@@ -255,15 +265,14 @@ class _Reading:
         for pieces in self.pieces:
             self._read_column(pieces, rows, lines, keep)
         self.lines.add(lines[:keep], self.expected)
-        return rows.line_count
 
     def _check_long(self, rows: Rows, lines: npt.NDArray[np.int32]) -> None:
         width = len(self.sheet.header)
-        for row in map(int, np.flatnonzero(rows.counts > width)):
-            extra = [
-                rows.cell_text(row, i) for i in range(width, int(rows.counts[row]))
-            ]
-            if any(extra):
+        for index in range(width, int(rows.counts.max(initial=0))):
+            start, end = rows.cell(index)
+            filled = (start < end) & (rows.counts > index)
+            if filled.any():
+                row = int(np.argmax(filled))
                 raise self.source.error(
                     f"{rows.counts[row]} cells under a header of {width} names; a "
                     f"comma inside a cell needs quotes, and numbers with a decimal "
@@ -347,7 +356,7 @@ class _Reading:
         keep: int,
         place: int,
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        start, end, _ = rows.cell(place)
+        start, end = rows.cell(place)
         start, end = start[:keep], end[:keep]
         wanted = pieces.wanted
         if wanted.kind is Kind.TEXT:
@@ -410,6 +419,26 @@ class _Reading:
         if wanted.required and text.lower() in numbers.MISSING:
             reason = f"{text!r}: a value is missing that every row must have"
         raise self.source.error(reason, line=line, column=wanted.name)
+
+
+_Split = tuple[Rows | None, bytes, int]
+"""A block's rows (None where it has none), its text, and lines skipped before it."""
+
+
+def _ahead(splits: Iterator[_Split], size_bytes: int) -> Iterator[_Split]:
+    """The same blocks, the next one being split while one is read.
+
+    Splitting and reading take about as long as each other, and numpy lets go of the
+    interpreter's lock.
+    """
+    if size_bytes < _WORTH_A_THREAD:
+        yield from splits
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="veo-reader") as pool:
+        coming = pool.submit(next, splits, None)
+        while (split := coming.result()) is not None:
+            coming = pool.submit(next, splits, None)
+            yield split
 
 
 def _spelled_missing(

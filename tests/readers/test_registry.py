@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -36,9 +35,8 @@ class TickReader:
 
 
 @pytest.fixture
-def _own_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_added", [])
-    yield
 
 
 @pytest.mark.usefixtures("_own_registry")
@@ -65,7 +63,7 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
         read_capture(tmp_path / "gone.csv")
     with pytest.raises(CaptureError, match="a folder"):
         read_capture(tmp_path)
-    with pytest.raises(CaptureError, match="cannot be opened|no such file"):
+    with pytest.raises(CaptureError, match=r"cannot be opened|no such file"):
         read_capture("a\0b")
 
 
