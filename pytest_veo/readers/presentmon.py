@@ -148,6 +148,8 @@ def read_presents(
     intervals = _intervals(table, names)
     stamps, clock = _stamps(source, table, names, intervals, which, notes)
     presents = _presents_of(table, names, stamps, intervals)
+    # Ten million rows: what is not needed any more must go before series are made.
+    del table, columns, stamps, intervals
     meaning = Meaning(
         tool=tool,
         event=names.event,

@@ -115,7 +115,8 @@ def owners_of(
     """Who owns each row: the owners in order of appearance, and a number per row."""
     columns = (process, process_id, swapchain)
     if all(column is None or len(column.vocabulary) == 1 for column in columns):
-        return [_owner(source, columns, 0)], np.zeros(rows, np.int64)
+        # One zero, seen `rows` times.
+        return [_owner(source, columns, 0)], np.broadcast_to(np.int64(0), rows)
     key = np.zeros(rows, np.int64)
     for column in columns:
         if column is not None:
@@ -381,6 +382,7 @@ def _build(
         "sampled": sampled,
     }
     display = presents.display_ns
+    numbers = _rows(presents, meaning)
     stages: tuple[StageStamps, ...] = ()
     if display is not None:
         stages = (StageStamps(event=Event.DISPLAY, t_ns=display),)
@@ -390,13 +392,13 @@ def _build(
             event=meaning.event,
             dropped=presents.dropped,
             frame_times_ns=presents.interval_ns,
-            rows=_rows(presents, meaning),
+            rows=numbers,
             stages=stages,
             **fields,
         )
     ]
     if shown.display_ns is not None:
-        fields["rows"] = _rows(shown, meaning)
+        fields["rows"] = numbers if shown is presents else _rows(shown, meaning)
         made.extend(_displays(shown, shown.display_ns, owner, fields, notes))
     return made
 
