@@ -193,11 +193,12 @@ def _series(
     numbers = table.get(sequence)
     made = []
     count = 1 if groups is None else len(groups.vocabulary)
+    whole = groups is None and not bool(column.missing.any())
     for code in range(count):
-        rows = ~column.missing
+        rows: Any = slice(None) if whole else ~column.missing
         if groups is not None:
             rows = rows & (groups.values == code)
-        if rows.sum() < 2:
+        if len(column.values[rows]) < 2:
             continue
         name = stamps.name if groups is None else groups.vocabulary[code]
         lines = table.lines[rows]
@@ -223,7 +224,7 @@ def _series(
     return made
 
 
-def _whole_numbers(column: Column, rows: np.ndarray[Any, Any]) -> Int64s | None:
+def _whole_numbers(column: Column, rows: Any) -> Int64s | None:
     return None if bool(column.missing[rows].any()) else column.values[rows]
 
 

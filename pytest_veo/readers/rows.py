@@ -85,9 +85,15 @@ def _trim(
 ) -> tuple[Positions, Positions]:
     """Cells without the blanks around their text."""
     # Blanks, tabs and carriage returns are the characters up to 32 within a line.
-    while (blank := (raw[start] <= _BLANK) & (start < end)).any():
+    while (blank := raw[start] <= _BLANK).any():
+        blank &= start < end
+        if not blank.any():
+            break
         start = start + blank
-    while (blank := (raw[end - 1] <= _BLANK) & (start < end)).any():
+    while (blank := raw[end - 1] <= _BLANK).any():
+        blank &= start < end
+        if not blank.any():
+            break
         end = end - blank
     return start, end
 

@@ -42,6 +42,11 @@ class Vocabulary:
         Raises:
             OverflowError: more different values than a column of names has.
         """
+        if _all_same(raw, start, end):
+            key = int(_keys(raw, start[:1], end[:1])[0])
+            return np.full(
+                len(start), self._code(key, raw[start[0] : end[0]]), np.int32
+            )
         keys = _keys(raw, start, end)
         codes = np.full(len(keys), -1, np.int32)
         todo = np.arange(len(keys))
@@ -78,6 +83,23 @@ class Vocabulary:
         self._codes[key] = len(self.values)
         self.values.append(text)
         return len(self.values) - 1
+
+
+def _all_same(raw: npt.NDArray[np.uint8], start: Positions, end: Positions) -> bool:
+    """Whether every cell has the text of the first: one program in the capture."""
+    if not len(start):
+        return False
+    length = int(end[0] - start[0])
+    if not 8 <= length <= _LONGEST or not bool((end - start == length).all()):
+        return False
+    words = words_of(raw)
+    # The last word overlaps the one before, so that no byte is left out.
+    steps = [*range(0, length - 8, 8), length - 8]
+    return all(
+        bool((found == found[0]).all())
+        for step in steps
+        for found in [words[start + step]]
+    )
 
 
 def _keys(
