@@ -38,8 +38,8 @@ def frame_times(rng: np.random.Generator, count: int) -> np.ndarray:
 def presentmon(ms: np.ndarray, seconds: np.ndarray, first: int) -> str:
     """PresentMon 1.x: 15 columns."""
     return "".join(
-        f"game.exe,13456,0x000002604A44FD30,DXGI,0,0,0,Composed: Flip,0,{t:.6f},{m:.3f},"
-        f"{m:.3f},1.339,9.828,22.434\n"
+        f"game.exe,13456,0x000002604A44FD30,DXGI,0,0,0,Composed: Flip,0,{t:.6f},"
+        f"{m:.3f},{m:.3f},1.339,9.828,22.434\n"
         for t, m in zip(seconds.tolist(), ms.tolist(), strict=True)
     )
 

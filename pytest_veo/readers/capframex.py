@@ -19,10 +19,10 @@ from pytest_veo.readers.json_walk import text_of
 from pytest_veo.readers.json_walk import to_ns
 from pytest_veo.readers.presentmon import names_of
 from pytest_veo.readers.presentmon import read_presents
+from pytest_veo.readers.presents import Meaning
+from pytest_veo.readers.presents import Owner
+from pytest_veo.readers.presents import Presents
 from pytest_veo.readers.source import Source
-from pytest_veo.readers.swapchains import Meaning
-from pytest_veo.readers.swapchains import Owner
-from pytest_veo.readers.swapchains import Presents
 from pytest_veo.readers.swapchains import series_of
 from pytest_veo.readers.table import open_sheet
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_veo.readers.source import Source
+
 
 class Kind(enum.Enum):
     """How the cells of a column are read."""
@@ -49,3 +51,23 @@ class Column:
     values: npt.NDArray[Any]
     missing: npt.NDArray[np.bool_]
     vocabulary: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """The wanted columns of a file, with the way back to its lines."""
+
+    source: Source
+    columns: tuple[Column, ...]
+    rows: int
+    lines: npt.NDArray[np.int32]
+    """For each row its line in the file, from 1."""
+    notes: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Column:
+        """The column named `name`, which must have been asked for."""
+        return next(column for column in self.columns if column.name == name)
+
+    def get(self, name: str | None) -> Column | None:
+        """The column named `name`, or None when it was not read."""
+        return next((column for column in self.columns if column.name == name), None)

@@ -19,13 +19,13 @@ from pytest_veo.frames.series import Int64s
 from pytest_veo.readers.capture import Capture
 from pytest_veo.readers.capture import CapturedSeries
 from pytest_veo.readers.columns import Kind
+from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
+from pytest_veo.readers.present_checks import LONGEST_FRAME_NS
+from pytest_veo.readers.present_checks import check_steps
+from pytest_veo.readers.presents import Meaning
 from pytest_veo.readers.source import Source
-from pytest_veo.readers.swapchains import LONGEST_FRAME_NS
-from pytest_veo.readers.swapchains import Meaning
-from pytest_veo.readers.swapchains import check_steps
 from pytest_veo.readers.table import Sheet
-from pytest_veo.readers.table import Table
 from pytest_veo.readers.table import open_sheet
 from pytest_veo.readers.table import split_line
 
@@ -139,6 +139,7 @@ def _series(source: Source, table: Table, notes: list[str]) -> CapturedSeries:
     else:
         stamps = elapsed.values
         _check_order(source, stamps, table.lines)
+        _check_unit(source, stamps, times[usable])
         sampled = _is_sampled(stamps, times[usable])
     check_steps(source, stamps, table.lines, _MEANING, notes)
     if sampled:
@@ -224,6 +225,19 @@ def _check_order(source: Source, stamps: Int64s, lines: npt.NDArray[np.int32]) -
         raise source.error(
             "time goes back: two captures in one file; split it here",
             line=int(lines[back[0]]),
+            column="elapsed",
+        )
+
+
+def _check_unit(source: Source, stamps: Int64s, times: Int64s) -> None:
+    """Refuse an `elapsed` that is in another unit than nanoseconds."""
+    if len(stamps) < 5 or not len(times):
+        return
+    told, span = float(times.sum()), float(stamps[-1] - stamps[0])
+    if span and told > 20 * span:
+        raise source.error(
+            f"the frame times sum to {told / span:.3g} times the span of the stamps: "
+            f"these are no nanoseconds",
             column="elapsed",
         )
 

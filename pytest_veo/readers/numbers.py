@@ -246,8 +246,12 @@ def parse_unusual(cell: bytes) -> tuple[int, int] | None:
         number = Decimal(cell.decode("ascii"))
     except (InvalidOperation, UnicodeDecodeError):
         return None
-    if not number.is_finite() or abs(number.adjusted()) > 40:
-        return (0, 0) if number.is_zero() else None
+    if not number.is_finite():
+        return None
+    if number.is_zero() or number.adjusted() < -40:
+        return 0, 0
+    if number.adjusted() > 40:
+        return None
     sign, figures, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     value = int("".join(map(str, figures)))

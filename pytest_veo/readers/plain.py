@@ -21,12 +21,12 @@ from pytest_veo.readers.capture import Capture
 from pytest_veo.readers.capture import CapturedSeries
 from pytest_veo.readers.columns import Column
 from pytest_veo.readers.columns import Kind
+from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
+from pytest_veo.readers.present_checks import check_steps
+from pytest_veo.readers.presents import Meaning
 from pytest_veo.readers.source import Source
-from pytest_veo.readers.swapchains import Meaning
-from pytest_veo.readers.swapchains import check_steps
 from pytest_veo.readers.table import Sheet
-from pytest_veo.readers.table import Table
 from pytest_veo.readers.table import open_sheet
 
 
@@ -86,6 +86,14 @@ _EVENTS = (
     (("t",), Event.FRAME),
     (("frame",), Event.FRAME),
 )
+_VULKAN = {
+    "actualpresenttime": Event.DISPLAY,
+    "imagefirstpixelout": Event.DISPLAY,
+    "imagefirstpixelvisible": Event.DISPLAY,
+    "queueoperationsend": Event.GPU_END,
+    "requestdequeued": Event.PRESENT,
+}
+"""Names of Vulkan's present timing, in nanoseconds by its specification."""
 _NOT_STAMPS = {"desired", "target", "expected", "budget", "margin", "latency", "busy"}
 _SEQUENCES = (
     "frame_index",
@@ -116,6 +124,9 @@ def _words(name: str) -> list[str]:
 
 
 def _stamps_of(name: str) -> _Stamps | None:
+    vulkan = _VULKAN.get("".join(_words(name)))
+    if vulkan is not None:
+        return _Stamps(name, Kind.NANOSECONDS, vulkan, is_interval=False)
     words = _words(name)
     kind = _UNITS.get(words[-1]) if words else None
     if kind is None:

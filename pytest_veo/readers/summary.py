@@ -17,7 +17,7 @@ from pytest_veo.readers.table import split_line
 
 
 _SIGNS = (
-    ("frameview", ("Avg FPS", "1% Low FPS", "Log Name")),
+    ("frameview", ("TimeStamp", "Application", "Avg FPS")),
     ("mangohud", ("0.1% Min FPS", "97% Percentile FPS")),
     ("ocat", ("Average FPS (Application)", "File")),
     ("ocat", ("Average FPS", "99th percentile frame time")),

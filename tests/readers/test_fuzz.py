@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from pytest_veo.errors import VeoError
+from pytest_veo.readers import arrow_table
 from pytest_veo.readers import read_capture
 from tests.readers.samples import texts
 from tests.readers.samples import write_nsys_database
@@ -95,6 +96,33 @@ def test_a_damaged_capture_is_read_or_refused_and_never_crashes(name: str) -> No
             survives(path)
 
         check()
+
+
+@pytest.mark.parametrize("name", ["mangohud", "plain", "presentmon-v1", "nsys-csv"])
+def test_the_fast_way_says_of_damaged_tables_what_the_careful_way_says(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow.csv")
+    sample = TEXTS[name].encode()
+    path = tmp_path / "capture"
+
+    def said(fast: bool) -> object:
+        monkeypatch.setattr(
+            arrow_table, "is_worth", lambda source: fast and source.encoding == "utf-8"
+        )
+        try:
+            read = read_capture(path)
+        except VeoError as error:
+            return str(error)
+        return read.notes, [(s.name, s.t_ns.tolist(), len(s)) for s in read.series]
+
+    @settings(max_examples=50, derandomize=True, deadline=None)
+    @given(st.lists(splices, min_size=1, max_size=2))
+    def check(edits: list[tuple[float, int, bytes]]) -> None:
+        path.write_bytes(mutated(sample, edits, False))
+        assert said(fast=True) == said(fast=False)
+
+    check()
 
 
 def test_a_damaged_database_is_read_or_refused_and_never_crashes(

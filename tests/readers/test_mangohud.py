@@ -173,6 +173,16 @@ def test_two_logs_in_one_file_are_refused(tmp_path: Path) -> None:
     )
 
 
+def test_stamps_in_another_unit_are_refused(tmp_path: Path) -> None:
+    rows = [f"100.0,10.0,50,{(i + 1) * 10_000}" for i in range(6)]
+    with pytest.raises(CaptureError) as caught:
+        log(tmp_path, OLD, rows)
+    assert caught.value.reason == (
+        "the frame times sum to 1.2e+03 times the span of the stamps: these are no "
+        "nanoseconds"
+    )
+
+
 def test_a_summary_is_figures_and_no_frames(tmp_path: Path) -> None:
     file = tmp_path / "game_summary.csv"
     file.write_text(

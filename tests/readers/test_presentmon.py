@@ -158,6 +158,17 @@ def test_rows_out_of_order_are_sorted_when_frame_times_prove_it(tmp_path: Path) 
     )
 
 
+def test_neighbours_out_of_order_are_sorted_and_told(tmp_path: Path) -> None:
+    rows = [v1_row(i * 0.016, 15.0 + i % 3) for i in range(40)]
+    rows[3], rows[4] = rows[4], rows[3]
+    read = capture(tmp_path, V1 + "".join(rows))
+    assert read.series[0].intervals_ns.tolist() == [16_000_000] * 39
+    assert read.notes[0] == (
+        "game.exe[42] 0xab: 1 rows out of order, the first at line 6; sorted by "
+        "TimeInSeconds"
+    )
+
+
 def test_two_captures_of_one_swapchain_are_refused_with_the_line(
     tmp_path: Path,
 ) -> None:

@@ -8,10 +8,10 @@ import pytest
 from pytest_veo.errors import CaptureError
 from pytest_veo.readers import arrow_table
 from pytest_veo.readers.columns import Kind
+from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
 from pytest_veo.readers.source import BLOCK_BYTES
 from pytest_veo.readers.source import open_source
-from pytest_veo.readers.table import Table
 from pytest_veo.readers.table import open_sheet
 
 
@@ -248,6 +248,29 @@ def test_the_fast_way_reads_what_the_careful_way_reads(
     assert fast.lines.tolist() == careful.lines.tolist()
     assert fast["ms"].missing.tolist() == careful["ms"].missing.tolist()
     assert fast.notes == careful.notes
+
+
+def test_the_fast_way_leaves_blank_lines_to_the_careful_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(arrow_table, "is_worth", lambda source: True)
+    file = tmp_path / "capture.csv"
+    file.write_text("n,m\n1,2\n\n3,4\n")
+    table = open_sheet(open_source(file)).read([Wanted("n", Kind.INTEGER)])
+    assert table["n"].values.tolist() == [1, 3]
+    assert table.lines.tolist() == [2, 4]
+
+
+def test_the_fast_way_reads_no_hexadecimal_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(arrow_table, "is_worth", lambda source: True)
+    file = tmp_path / "capture.csv"
+    file.write_text("n,m\n1,2\n0x10,4\n")
+    with pytest.raises(CaptureError, match="'0x10' is no number"):
+        open_sheet(open_source(file)).read([Wanted("n", Kind.INTEGER)])
 
 
 @pytest.mark.parametrize("cell", ["inf", "-inf", "1e400", "x", "0,5"])

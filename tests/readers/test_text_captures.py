@@ -240,6 +240,15 @@ def test_columns_of_several_events_are_several_series(tmp_path: Path) -> None:
     assert read.series[0].sequence.tolist() == [0, 1, 2, 3]
 
 
+def test_vulkan_s_present_timing_needs_no_unit(tmp_path: Path) -> None:
+    text = "presentID,desiredPresentTime,actualPresentTime,presentMargin\n"
+    text += "".join(f"{i},{i},{10**12 + i * 4_166_667},0\n" for i in range(5))
+    series = capture(tmp_path, text).series[0]
+    assert series.event is Event.DISPLAY
+    assert series.intervals_ns.tolist() == [4_166_667] * 4
+    assert series.sequence is not None
+
+
 def test_a_column_of_names_tells_series_apart(tmp_path: Path) -> None:
     text = "series,t_ms\n" + "".join(f"{'ab'[i % 2]},{i}\n" for i in range(6))
     read = capture(tmp_path, text)
