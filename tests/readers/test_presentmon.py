@@ -199,6 +199,21 @@ def test_a_frame_time_that_the_stamps_deny_is_refused(tmp_path: Path) -> None:
     assert caught.value.reason == ("a frame of 97200 s between stamps 16 ms apart")
 
 
+def test_a_first_frame_time_that_reaches_back_for_hours_is_left_out(
+    tmp_path: Path,
+) -> None:
+    rows = v1_row(10.0, 97_200_000.0) + v1_frames(5, start=10.016)
+    read = capture(tmp_path, V1 + rows)
+    times = read.series[0].frame_times_ns
+    assert times is not None
+    assert times.tolist() == [0] + [16_000_000] * 5
+    assert read.series[0].figures("frameview")[0].value == pytest.approx(62.5)
+    assert read.notes == (
+        "game.exe[42] 0xab: line 2: a frame time of 27.0 hours reaches out of the "
+        "capture; it is left out",
+    )
+
+
 def test_a_long_freeze_is_kept_and_told(tmp_path: Path) -> None:
     rows = v1_frames(5) + v1_row(22.064, 12_000.0)
     read = capture(tmp_path, V1 + rows)
