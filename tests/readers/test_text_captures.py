@@ -59,6 +59,7 @@ def test_sessions_that_afterburner_appended_stay_apart(tmp_path: Path) -> None:
         pytest.param("10-2025 16:56:06", "10-25", 6, "is no date and time", id="date"),
         pytest.param("16:56:07", "16:56:01", 8, "time goes back", id="back"),
         pytest.param("9.571,", "abc,", 6, "'abc' is no number", id="number"),
+        pytest.param("9.571", "97200000", 6, "a frame of 27.0 hours", id="27 hours"),
         pytest.param(
             "80, 24", "81, 24", 5, "a row of the unknown kind '81'", id="kind"
         ),
@@ -181,6 +182,9 @@ def test_dumps_that_overlap_count_a_frame_once(tmp_path: Path) -> None:
         ),
         pytest.param(
             m_row(5 * 10**9, -(10**9)), 3, "completed before the vsync", id="<0"
+        ),
+        pytest.param(
+            m_row(10**12, 97_200 * 10**9), 3, "a frame of 27.0 hours", id="27 hours"
         ),
         pytest.param("", None, "no ordinary frame (0 with flags", id="nothing"),
     ],
