@@ -23,6 +23,8 @@ from pytest_veo.frames.series import Int64s
 
 COMPOSITORS = ("dwm.exe", "csrss.exe", "gnome-shell", "kwin_wayland", "surfaceflinger")
 """Processes that show other programs' frames; a capture is never about them."""
+_USUAL_EVENTS = (Event.PRESENT, Event.CPU_START)
+"""What a capture's frame times are of, where nothing else is asked for."""
 RIVAL_SHARE = 0.2
 """A second program with more than this share of all frames makes a choice needed."""
 
@@ -112,12 +114,14 @@ class Capture:
         """The series of one process, swapchain or event, most frames first.
 
         Args:
-            process: a name (case does not matter, `.exe` may be left out) or an id.
+            process: a name (case does not matter, `.exe` may be left out), an id, or
+                the name of a series.
             swapchain: an address, as a number or as hexadecimal text.
             event: what the stamps are of.
 
         Raises:
             CaptureError: nothing matches; the message lists what is there.
+            FramesError: an event or an address that means nothing.
         """
         wanted = None if event is None else Event.of(event)
         address = _address(swapchain)
@@ -141,7 +145,7 @@ class Capture:
     ) -> CapturedSeries:
         """The one series that is meant: the busiest program's, compositors aside.
 
-        Without `event`, the series of the tool's own frame times.
+        Without `event`, presents where there are any.
 
         Raises:
             CaptureError: nothing matches, or two programs could be meant.
@@ -149,14 +153,15 @@ class Capture:
         found = self.select(process=process, swapchain=swapchain, event=event)
         programs = [s for s in found if s.process.lower() not in COMPOSITORS] or found
         if event is None:
-            programs = [s for s in programs if s.event is not Event.DISPLAY] or programs
+            for usual in _USUAL_EVENTS:
+                programs = [s for s in programs if s.event is usual] or programs
         total = sum(map(len, programs))
         if len(programs) > 1 and len(programs[1]) > RIVAL_SHARE * total:
             names = ", ".join(series.name for series in programs[:6])
             raise CaptureError(
                 self.file,
-                f"several series could be meant ({names}): choose with process= or "
-                f"swapchain= (--process, --swapchain)",
+                f"several series could be meant ({names}): choose with process=, "
+                f"swapchain= or event= (--process, --swapchain, --event)",
             )
         return programs[0]
 
@@ -190,7 +195,7 @@ class Capture:
 def _is_process(series: CapturedSeries, wanted: str | int) -> bool:
     if isinstance(wanted, int) or wanted.isdigit():
         return series.process_id == int(wanted)
-    return _bare(series.process) == _bare(wanted)
+    return _bare(wanted) in (_bare(series.process), _bare(series.name))
 
 
 def _bare(name: str) -> str:
@@ -200,7 +205,13 @@ def _bare(name: str) -> str:
 def _address(swapchain: str | int | None) -> int | None:
     if swapchain is None or isinstance(swapchain, int):
         return swapchain
-    return parse_address(swapchain)
+    address = parse_address(swapchain)
+    if address is None:
+        raise FramesError(
+            f"swapchain {swapchain!r} is no address: write it as the capture does, such "
+            f"as 0x2604A44FD30"
+        )
+    return address
 
 
 def parse_address(text: str) -> int | None:

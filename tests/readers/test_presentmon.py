@@ -137,7 +137,7 @@ def test_two_busy_programs_need_a_choice(tmp_path: Path) -> None:
         read.pick()
     assert caught.value.reason == (
         "several series could be meant (game.exe[42] 0xab, browser.exe[9] 0xef): "
-        "choose with process= or swapchain= (--process, --swapchain)"
+        "choose with process=, swapchain= or event= (--process, --swapchain, --event)"
     )
     assert len(read.pick(process="browser")) == 10
 
