@@ -67,6 +67,8 @@ EXPECTED = (
         pytest.param(CLEAN.replace(",", " ,  "), id="padded cells"),
         pytest.param(CLEAN.replace("a.exe", '"a.exe"'), id="quotes"),
         pytest.param(CLEAN.replace("\nb", "\n\n  \nb"), id="blank lines"),
+        pytest.param("\n \n" + CLEAN, id="blank lines above the header"),
+        pytest.param("sep=,\n" + CLEAN, id="a spreadsheet's first line"),
         pytest.param(CLEAN.replace("NA", "N/A"), id="N/A"),
         pytest.param(CLEAN.replace("NA", ""), id="empty cell"),
         pytest.param(CLEAN.replace("NA", "nan"), id="nan"),
