@@ -208,8 +208,8 @@ def _address(swapchain: str | int | None) -> int | None:
     address = parse_address(swapchain)
     if address is None:
         raise FramesError(
-            f"swapchain {swapchain!r} is no address: write it as the capture does, such "
-            f"as 0x2604A44FD30"
+            f"swapchain {swapchain!r} is no address: write it as the capture does, "
+            f"such as 0x2604A44FD30"
         )
     return address
 
