@@ -15,6 +15,7 @@ from pytest_veo.errors import FramesError
 from pytest_veo.frames.figures import Figure
 from pytest_veo.frames.figures import FrameTimes
 from pytest_veo.frames.figures import figures_of
+from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import DropCounter
 from pytest_veo.frames.series import Event
 from pytest_veo.frames.series import FrameSeries
@@ -104,6 +105,18 @@ class Capture:
     facts: tuple[tuple[str, str], ...] = ()
     """The machine as the file describes it: GPU, driver, resolution."""
 
+    def totals(self) -> CapturedSeries:
+        """The counters as a series without frames: drop rates can be judged by it."""
+        return CapturedSeries(
+            t_ns=np.zeros(0, np.int64),
+            event=Event.FRAME,
+            clock=Clock.TOOL,
+            name="totals",
+            source=self.file,
+            tool=self.format,
+            counters=self.counters,
+        )
+
     def select(
         self,
         *,
@@ -112,6 +125,8 @@ class Capture:
         event: Event | str | None = None,
     ) -> tuple[CapturedSeries, ...]:
         """The series of one process, swapchain or event, most frames first.
+
+        A capture of counters only has one series: its `totals`.
 
         Args:
             process: a name (case does not matter, `.exe` may be left out), an id, or
@@ -125,6 +140,8 @@ class Capture:
         """
         wanted = None if event is None else Event.of(event)
         address = _address(swapchain)
+        if not self.series and self.counters and process is swapchain is event is None:
+            return (self.totals(),)
         found = [
             series
             for series in self.series
