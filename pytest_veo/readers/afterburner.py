@@ -55,7 +55,7 @@ class AfterburnerReader:
     def read(self, source: Source) -> Capture:
         """One sampled series a session."""
         notes: list[str] = []
-        sessions = [s for s in _sessions(source, notes) if s.stamps_ns]
+        sessions = [s for s in _sessions(source) if s.stamps_ns]
         if not sessions:
             raise source.error("no row of values (kind 80)")
         if len(sessions) > 1:
@@ -84,7 +84,7 @@ def _title(source: Source) -> str:
     return next((cell for cell in cells if "monitoring log" in cell.lower()), "")
 
 
-def _sessions(source: Source, notes: list[str]) -> Iterator[_Session]:
+def _sessions(source: Source) -> Iterator[_Session]:
     session = _Session()
     for number, line in enumerate(source.lines(), 1):
         if not line.strip():

@@ -239,11 +239,6 @@ def parse_address(text: str) -> int | None:
         return None
 
 
-def joined_notes(*groups: Iterable[str]) -> tuple[str, ...]:
-    """All remarks once, in order."""
-    return tuple(dict.fromkeys(note for group in groups for note in group))
-
-
 def whole(values: Iterable[int]) -> Int64s:
     """An int64 array."""
     return np.fromiter(values, np.int64)
