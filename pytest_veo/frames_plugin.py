@@ -159,6 +159,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     except BaseException:
         _describe(item)
         raise
+    if getattr(item, "_excinfo", None):
+        # A unittest case keeps its failure to itself until the report is made.
+        _describe(item)
+        return result
     if machine is not None:
         machine = before.until(noise.read_waiting(), machine)
     frames = _with_captures(item)

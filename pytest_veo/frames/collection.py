@@ -55,6 +55,7 @@ class Frames:
         self._cuda: dict[str, CudaFrames] = {}
         self._imported: dict[str, FrameSeries] = {}
         self.sweeps: list[Sweep] = []
+        self.compared: list[Turns] = []
         self._default = FrameRecorder(DEFAULT_SERIES, event=event, clock=clock)
         self.tick = self._default.tick
 
@@ -147,7 +148,9 @@ class Frames:
         def make(name: str) -> FrameRecorder:
             return FrameRecorder(name, event=self._event, clock=self.clock)
 
-        return Turns(a, b, pairs, make)
+        turns = Turns(a, b, pairs, make)
+        self.compared.append(turns)
+        return turns
 
     def recorded(self) -> Mapping[str, FrameSeries]:
         """Every series that has frames or counters, by name, the default one first."""

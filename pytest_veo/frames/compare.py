@@ -87,6 +87,8 @@ class Turns:
                 f"pairs={pairs}: fewer than {MIN_PAIRS} runs of each say nothing"
             )
         self.a, self.b = a, b
+        self.comparisons: list[Comparison] = []
+        """What was compared so far; it goes into the test's record."""
         self._pairs = pairs
         self._make = make
         self._runs: dict[str, list[FrameRecorder]] = {a: [], b: []}
@@ -106,14 +108,39 @@ class Turns:
         margin: float = 0.05,
         warmup: int = 0,
     ) -> Comparison:
-        """How B compares with A in the runs so far."""
+        """How B compares with A in the runs so far.
+
+        Args:
+            statistic: which figure of each run.
+            margin: by how much B may be slower, as a share.
+            warmup: frames of each run that do not count.
+        """
         runs_a, runs_b = (
             [run.series().after(warmup) for run in self._runs[variant]]
             for variant in (self.a, self.b)
         )
-        return compare_runs(
+        comparison = compare_runs(
             runs_a, runs_b, statistic, margin=margin, names=(self.a, self.b)
         )
+        self.comparisons.append(comparison)
+        return comparison
+
+    def check(
+        self,
+        statistic: BaselineStatistic = "p95_ms",
+        *,
+        margin: float = 0.05,
+        warmup: int = 0,
+    ) -> Comparison:
+        """Compare, and fail the test when B is slower than the margin allows.
+
+        Raises:
+            AssertionError: it is, by the lower bound of the ratio.
+        """
+        comparison = self.compare(statistic, margin=margin, warmup=warmup)
+        if comparison.outcome is Outcome.FAIL:
+            raise AssertionError(str(comparison))
+        return comparison
 
 
 def compare_runs(

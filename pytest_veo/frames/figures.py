@@ -145,6 +145,8 @@ def _capframex(ms: Floats, end_ns: int) -> tuple[Figure, ...]:
         Figure("Max", float(fps.max()), "fps"),
         Figure("Min", float(fps.min()), "fps"),
         Figure("Stuttering time", _stutter_time(ms), "%"),
+        # The count is held against the plain mean, not the moving one.
+        Figure("Stuttering count", float(100 * (ms > 2.5 * ms.mean()).mean()), "%"),
     )
 
 

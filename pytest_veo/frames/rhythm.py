@@ -1,8 +1,8 @@
 """Periodic stutter: slow frames that come on a beat, and frame times that swing.
 
 Sparse hitches are looked for in their times, not in the frame times, where their
-power hides in harmonics. A search over folded harmonics (de Jager's H) finds the
-beat; Rayleigh's statistic on it, and how many beats have a hitch, must agree.
+power hides in harmonics. Rayleigh's statistic, summed over harmonics (de Jager's H),
+finds the beat; most of its beats must have a hitch.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class FrameReport:
     """What a test's frames came to."""
 
     records: list[dict[str, Any]]
-    """One plain dict a series, then one for each sweep."""
+    """One plain dict a series, then one for each sweep and comparison."""
     broken: bool
     """Whether a series is over its budget, or open where its budget says fail."""
     failure: str = ""
@@ -78,7 +78,7 @@ def judge_test(
         BadSetting: a limit is finer than the clock can tell.
     """
     recorded = frames.recorded()
-    if not recorded and budgets:
+    if not recorded and not frames.compared and budgets:
         return FrameReport(records=[], broken=True, failure=NO_FRAMES)
     judged: dict[str, FrameVerdict | FrameStats] = {}
     for name, series in recorded.items():
@@ -92,6 +92,7 @@ def judge_test(
     rows = [_rows(sweep, judged) for sweep in frames.sweeps]
     records = [record_of(recorded[name], each) for name, each in judged.items()]
     records += [{"sweep": plain(table), "text": draw_table(table)} for table in rows]
+    records += _comparisons(frames)
     return _sum_up(records, judged, budgets, [draw_table(table) for table in rows])
 
 
@@ -99,7 +100,15 @@ def describe_test(frames: Frames) -> FrameReport:
     """The figures of a test that failed by itself: its frames are not judged."""
     recorded = frames.recorded()
     records = [record_of(each, frame_stats(each)) for each in recorded.values()]
-    return FrameReport(records=records, broken=False)
+    return FrameReport(records=records + _comparisons(frames), broken=False)
+
+
+def _comparisons(frames: Frames) -> list[dict[str, Any]]:
+    return [
+        {"comparison": plain(comparison), "text": str(comparison)}
+        for turns in frames.compared
+        for comparison in turns.comparisons
+    ]
 
 
 def _is_live(series: FrameSeries) -> bool:

@@ -22,6 +22,7 @@ from pytest_veo.readers.capture import whole
 from pytest_veo.readers.dates import parse_date_time
 from pytest_veo.readers.numbers import MISSING
 from pytest_veo.readers.numbers import parse_unusual
+from pytest_veo.readers.present_checks import LONGEST_FRAME_NS
 from pytest_veo.readers.source import Source
 
 
@@ -54,7 +55,7 @@ class AfterburnerReader:
     def read(self, source: Source) -> Capture:
         """One sampled series a session."""
         notes: list[str] = []
-        sessions = [s for s in _sessions(source, notes) if s.stamps_ns]
+        sessions = [s for s in _sessions(source) if s.stamps_ns]
         if not sessions:
             raise source.error("no row of values (kind 80)")
         if len(sessions) > 1:
@@ -83,7 +84,7 @@ def _title(source: Source) -> str:
     return next((cell for cell in cells if "monitoring log" in cell.lower()), "")
 
 
-def _sessions(source: Source, notes: list[str]) -> Iterator[_Session]:
+def _sessions(source: Source) -> Iterator[_Session]:
     session = _Session()
     for number, line in enumerate(source.lines(), 1):
         if not line.strip():
@@ -149,7 +150,11 @@ def _frame_time_ns(
             )
         if values:
             value = values.pop()
-            return round(value * 1e6 if name == "Frametime" else 1e9 / value)
+            frame_ns = round(value * 1e6 if name == "Frametime" else 1e9 / value)
+            if frame_ns < LONGEST_FRAME_NS:
+                return frame_ns
+            hours = frame_ns / 3.6e12
+            raise source.error(f"a frame of {hours:.1f} hours", line=line, column=name)
     if not {"Frametime", "Framerate"} & set(session.names):
         raise source.error(
             "neither `Frametime` nor `Framerate` is logged: switch them on in "
@@ -167,7 +172,7 @@ def _number(source: Source, text: str, name: str, line: int) -> float | None:
         raise source.error(f"{text[:40]!r} is no number", line=line, column=name)
     value = read[0] / 10 ** read[1]
     # 0 frames a second: no program was running.
-    return value if 0 < value < 1e9 else None
+    return value if value > 0 else None
 
 
 def _series(

@@ -21,6 +21,7 @@ from pytest_veo.frames.series import StageStamps
 from pytest_veo.readers.capture import Capture
 from pytest_veo.readers.capture import CapturedSeries
 from pytest_veo.readers.capture import whole
+from pytest_veo.readers.present_checks import LONGEST_FRAME_NS
 from pytest_veo.readers.source import Source
 
 
@@ -140,6 +141,11 @@ def _take_row(
             "completed before the vsync it was meant for",
             line=line,
             column="FrameCompleted",
+        )
+    if completed - vsync >= LONGEST_FRAME_NS:
+        hours = (completed - vsync) / 3.6e12
+        raise source.error(
+            f"a frame of {hours:.1f} hours", line=line, column="FrameCompleted"
         )
     shown = next((number(n) for n in _SHOWN if n in columns), 0)
     if vsync in window.frames:

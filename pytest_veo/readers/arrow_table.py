@@ -153,6 +153,8 @@ def _column(chunks: Any, wanted: Wanted) -> Column | None:
     values = chunks.fill_null(0).to_numpy() if missing.any() else chunks.to_numpy()
     if values.dtype.kind == "f":
         return _float_column(values, missing, wanted)
+    if bool((np.abs(values) >= 1 << 61).any()):
+        return None
     return _make(wanted.name, np.asarray(values, np.int64), missing)
 
 

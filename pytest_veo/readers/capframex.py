@@ -82,8 +82,8 @@ def _read_run(
     owner: Owner,
     notes: list[str],
 ) -> tuple[CapturedSeries, ...]:
-    stamps = _times(source, data, path, "TimeInSeconds", 1e9)
-    intervals = _times(source, data, path, "MsBetweenPresents", 1e6)
+    stamps = _times(source, data, path, "TimeInSeconds")
+    intervals = _times(source, data, path, "MsBetweenPresents")
     if stamps is None or intervals is None:
         missing = "TimeInSeconds" if stamps is None else "MsBetweenPresents"
         raise source.error("not there", column=f"{path}.{missing}")
@@ -115,7 +115,7 @@ def _read_run(
 
 
 def _times(
-    source: Source, data: dict[str, Any], path: str, key: str, scale: float
+    source: Source, data: dict[str, Any], path: str, key: str
 ) -> np.ndarray[Any, np.dtype[np.float64]] | None:
     values = data.get(key)
     return None if values is None else numbers(source, values, f"{path}.{key}")
@@ -136,7 +136,7 @@ def _displays(
             raise source.error("an entry is no truth value", column=f"{path}.Dropped")
         lost = np.array([bool(entry) for entry in dropped], np.bool_)
         found["dropped"] = lost
-    until = _times(source, data, path, "MsUntilDisplayed", 1e6)
+    until = _times(source, data, path, "MsUntilDisplayed")
     if until is None or len(until) != len(stamps) or len(lost) != len(stamps):
         return found
     never = lost | np.isnan(until) | (until == 0)
@@ -146,7 +146,7 @@ def _displays(
         found["display_ns"] = np.where(
             never, MISSING_NS, np.rint(np.clip(shown, -4e18, 4e18)).astype(np.int64)
         )
-    change = _times(source, data, path, "MsBetweenDisplayChange", 1e6)
+    change = _times(source, data, path, "MsBetweenDisplayChange")
     if change is not None and len(change) == len(stamps):
         limited = np.clip(np.nan_to_num(change), 0, 1e12)
         found["display_interval_ns"] = np.rint(limited * 1e6).astype(np.int64)

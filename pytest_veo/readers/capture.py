@@ -15,6 +15,7 @@ from pytest_veo.errors import FramesError
 from pytest_veo.frames.figures import Figure
 from pytest_veo.frames.figures import FrameTimes
 from pytest_veo.frames.figures import figures_of
+from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import DropCounter
 from pytest_veo.frames.series import Event
 from pytest_veo.frames.series import FrameSeries
@@ -23,6 +24,8 @@ from pytest_veo.frames.series import Int64s
 
 COMPOSITORS = ("dwm.exe", "csrss.exe", "gnome-shell", "kwin_wayland", "surfaceflinger")
 """Processes that show other programs' frames; a capture is never about them."""
+_USUAL_EVENTS = (Event.PRESENT, Event.CPU_START)
+"""What a capture's frame times are of, where nothing else is asked for."""
 RIVAL_SHARE = 0.2
 """A second program with more than this share of all frames makes a choice needed."""
 
@@ -102,6 +105,18 @@ class Capture:
     facts: tuple[tuple[str, str], ...] = ()
     """The machine as the file describes it: GPU, driver, resolution."""
 
+    def totals(self) -> CapturedSeries:
+        """The counters as a series without frames: drop rates can be judged by it."""
+        return CapturedSeries(
+            t_ns=np.zeros(0, np.int64),
+            event=Event.FRAME,
+            clock=Clock.TOOL,
+            name="totals",
+            source=self.file,
+            tool=self.format,
+            counters=self.counters,
+        )
+
     def select(
         self,
         *,
@@ -111,16 +126,22 @@ class Capture:
     ) -> tuple[CapturedSeries, ...]:
         """The series of one process, swapchain or event, most frames first.
 
+        A capture of counters only has one series: its `totals`.
+
         Args:
-            process: a name (case does not matter, `.exe` may be left out) or an id.
+            process: a name (case does not matter, `.exe` may be left out), an id, or
+                the name of a series.
             swapchain: an address, as a number or as hexadecimal text.
             event: what the stamps are of.
 
         Raises:
             CaptureError: nothing matches; the message lists what is there.
+            FramesError: an event or an address that means nothing.
         """
         wanted = None if event is None else Event.of(event)
         address = _address(swapchain)
+        if not self.series and self.counters and process is swapchain is event is None:
+            return (self.totals(),)
         found = [
             series
             for series in self.series
@@ -141,7 +162,7 @@ class Capture:
     ) -> CapturedSeries:
         """The one series that is meant: the busiest program's, compositors aside.
 
-        Without `event`, the series of the tool's own frame times.
+        Without `event`, presents where there are any.
 
         Raises:
             CaptureError: nothing matches, or two programs could be meant.
@@ -149,14 +170,15 @@ class Capture:
         found = self.select(process=process, swapchain=swapchain, event=event)
         programs = [s for s in found if s.process.lower() not in COMPOSITORS] or found
         if event is None:
-            programs = [s for s in programs if s.event is not Event.DISPLAY] or programs
+            for usual in _USUAL_EVENTS:
+                programs = [s for s in programs if s.event is usual] or programs
         total = sum(map(len, programs))
         if len(programs) > 1 and len(programs[1]) > RIVAL_SHARE * total:
             names = ", ".join(series.name for series in programs[:6])
             raise CaptureError(
                 self.file,
-                f"several series could be meant ({names}): choose with process= or "
-                f"swapchain= (--process, --swapchain)",
+                f"several series could be meant ({names}): choose with process=, "
+                f"swapchain= or event= (--process, --swapchain, --event)",
             )
         return programs[0]
 
@@ -190,7 +212,7 @@ class Capture:
 def _is_process(series: CapturedSeries, wanted: str | int) -> bool:
     if isinstance(wanted, int) or wanted.isdigit():
         return series.process_id == int(wanted)
-    return _bare(series.process) == _bare(wanted)
+    return _bare(wanted) in (_bare(series.process), _bare(series.name))
 
 
 def _bare(name: str) -> str:
@@ -200,7 +222,13 @@ def _bare(name: str) -> str:
 def _address(swapchain: str | int | None) -> int | None:
     if swapchain is None or isinstance(swapchain, int):
         return swapchain
-    return parse_address(swapchain)
+    address = parse_address(swapchain)
+    if address is None:
+        raise FramesError(
+            f"swapchain {swapchain!r} is no address: write it as the capture does, "
+            f"such as 0x2604A44FD30"
+        )
+    return address
 
 
 def parse_address(text: str) -> int | None:
@@ -209,11 +237,6 @@ def parse_address(text: str) -> int | None:
         return int(text, 16)
     except ValueError:
         return None
-
-
-def joined_notes(*groups: Iterable[str]) -> tuple[str, ...]:
-    """All remarks once, in order."""
-    return tuple(dict.fromkeys(note for group in groups for note in group))
 
 
 def whole(values: Iterable[int]) -> Int64s:

@@ -25,6 +25,7 @@ from pytest_veo.readers.json_walk import number_of
 from pytest_veo.readers.json_walk import numbers
 from pytest_veo.readers.json_walk import text_of
 from pytest_veo.readers.json_walk import to_ns
+from pytest_veo.readers.present_checks import LONGEST_FRAME_NS
 from pytest_veo.readers.source import Source
 
 
@@ -152,6 +153,10 @@ def _durations(
     if bool((times_ns < 0).any()):
         place = int(np.argmax(times_ns < 0))
         raise source.error("a duration below zero", column=f"{path}[{place}]")
+    if bool((times_ns >= LONGEST_FRAME_NS).any()):
+        place = int(np.argmax(times_ns))
+        hours = times_ns[place] / 3.6e12
+        raise source.error(f"a frame of {hours:.1f} hours", column=f"{path}[{place}]")
     return [
         CapturedSeries(
             # There are no stamps: laid end to end, and marked as no series of frames.

@@ -24,6 +24,7 @@ from pytest_veo.readers.capture import CapturedSeries
 from pytest_veo.readers.capture import whole
 from pytest_veo.readers.columns import Kind
 from pytest_veo.readers.columns import Wanted
+from pytest_veo.readers.present_checks import LONGEST_FRAME_NS
 from pytest_veo.readers.source import Source
 from pytest_veo.readers.table import Sheet
 from pytest_veo.readers.table import open_sheet
@@ -77,6 +78,10 @@ def _series(
 ) -> CapturedSeries:
     # Rows of several threads are not in order; calls of one name are one stream.
     ordered = np.sort(stamps)
+    steps = np.diff(ordered)
+    if bool((steps >= LONGEST_FRAME_NS).any()):
+        hours = int(steps.max()) / 3.6e12
+        raise source.error(f"{name}: a frame of {hours:.1f} hours")
     event = Event.PRESENT if _PRESENTS.search(name) else Event.FRAME
     return CapturedSeries(
         t_ns=ordered,

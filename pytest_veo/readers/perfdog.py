@@ -19,6 +19,7 @@ from pytest_veo.readers.json_walk import number_of
 from pytest_veo.readers.json_walk import numbers
 from pytest_veo.readers.json_walk import objects
 from pytest_veo.readers.json_walk import to_ns
+from pytest_veo.readers.present_checks import LONGEST_FRAME_NS
 from pytest_veo.readers.source import Source
 
 
@@ -103,7 +104,7 @@ def _series(
         raise source.error(
             f"{times_ms[place]:g} ms is no frame time", column=f"frame times[{place}]"
         )
-    if bool((times_ns >= 3600 * 10**9).any()):
+    if bool((times_ns >= LONGEST_FRAME_NS).any()):
         place = int(np.argmax(times_ns))
         raise source.error(
             f"a frame of {times_ms[place] / 3.6e6:.1f} hours",

@@ -112,6 +112,28 @@ def check_frames(
     _tell_gaps(intervals, steps, owner, notes)
 
 
+def without_edge(
+    presents: Presents, owner: Owner, meaning: Meaning, notes: list[str]
+) -> Presents:
+    """The rows without a frame time that reaches out of the capture for an hour.
+
+    The first frame time goes back to a present before the capture began (where frame
+    times follow, the last one goes beyond its end): no stamp can check it.
+    """
+    times = presents.interval_ns
+    edge = -1 if meaning.interval_follows else 0
+    if times is None or times[edge] < LONGEST_FRAME_NS:
+        return presents
+    hours = times[edge] / 3.6e12
+    times = times.copy()
+    times[edge] = 0
+    notes.append(
+        f"{owner.name}: {meaning.words(int(presents.lines[edge]))}: a frame time of "
+        f"{hours:.1f} hours reaches out of the capture; it is left out"
+    )
+    return dataclasses.replace(presents, interval_ns=times)
+
+
 def refined(
     presents: Presents, owner: Owner, meaning: Meaning, notes: list[str]
 ) -> Presents:

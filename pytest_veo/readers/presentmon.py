@@ -144,7 +144,7 @@ def read_presents(
     table = sheet.read(wanted_of(sheet, names))
     notes = list(table.notes)
     columns = [table.get(name) for name in owner_columns(sheet)]
-    owners, which = owners_of(source, table.rows, *columns)
+    owners, which = owners_of(table.rows, *columns)
     intervals = _intervals(table, names)
     stamps, clock = _stamps(source, table, names, intervals, which, notes)
     presents = _presents_of(table, names, stamps, intervals)
@@ -254,7 +254,7 @@ def _presents_of(
         display_ns=display,
         display_interval_ns=None if change is None else change.values,
         dropped=lost,
-        generated=_generated(table.get(names.frame_type), stamps),
+        generated=_generated(table.get(names.frame_type)),
     )
 
 
@@ -265,7 +265,7 @@ def _never_displayed(until: Column, names: Names, lost: Bools | None) -> Bools:
     return np.asarray(never if lost is None else never | lost, np.bool_)
 
 
-def _generated(frame_type: Column | None, stamps: Int64s) -> Bools | None:
+def _generated(frame_type: Column | None) -> Bools | None:
     """Rows of frames that the application did not present itself."""
     if frame_type is None:
         return None

@@ -14,7 +14,6 @@ from pytest_veo.frames.series import Event
 from pytest_veo.frames.series import Int64s
 from pytest_veo.readers.capture import parse_address
 from pytest_veo.readers.columns import Column
-from pytest_veo.readers.source import Source
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,7 +85,6 @@ class Meaning:
 
 
 def owners_of(
-    source: Source,
     rows: int,
     process: Column | None,
     process_id: Column | None,
@@ -96,13 +94,13 @@ def owners_of(
     columns = (process, process_id, swapchain)
     if all(column is None or len(column.vocabulary) == 1 for column in columns):
         # One zero, seen `rows` times.
-        return [_owner(source, columns, 0)], np.broadcast_to(np.int64(0), rows)
+        return [_owner(columns, 0)], np.broadcast_to(np.int64(0), rows)
     key = np.zeros(rows, np.int64)
     for column in columns:
         if column is not None:
             key = key * max(len(column.vocabulary), 1) + column.values
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    owners = [_owner(source, columns, int(row)) for row in first]
+    owners = [_owner(columns, int(row)) for row in first]
     # Equal addresses may be written with and without leading zeros.
     order: dict[Owner, int] = {}
     for index in np.argsort(first):
@@ -111,7 +109,7 @@ def owners_of(
     return list(order), numbers[which]
 
 
-def _owner(source: Source, columns: tuple[Column | None, ...], row: int) -> Owner:
+def _owner(columns: tuple[Column | None, ...], row: int) -> Owner:
     texts = [
         "" if column is None else column.vocabulary[column.values[row]]
         for column in columns

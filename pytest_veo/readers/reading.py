@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from pytest_veo.readers.table import Sheet
 
 
-_WORTH_A_THREAD = 8 << 20
+_WORTH_THREADS = 4 << 20
+_THREADS = 3
 _Split = tuple[Rows | None, bytes, int]
 """A block's rows (None where it has none), its text, and lines skipped before it."""
 
@@ -113,14 +115,23 @@ class Reading:
 
     def run(self) -> Table:
         """Read every row; raises `CaptureError` by the rules of `table`."""
-        line = 0
-        for rows, block, before in _ahead(self._split(), self.source.size_bytes):
-            line += before
-            if rows is not None:
-                self._take(rows, block, line)
-                line += rows.line_count
+        if self.source.size_bytes < _WORTH_THREADS:
+            self._run(self._split(), map)
+        else:
+            # numpy lets go of the interpreter's lock: one thread splits the next block
+            # while others read the columns of this one.
+            with ThreadPoolExecutor(_THREADS, "veo-reader") as pool:
+                self._run(_ahead(self._split(), pool), pool.map)
         self._tell_short_rows()
         return self._table()
+
+    def _run(self, splits: Iterator[_Split], spread: Callable[..., Any]) -> None:
+        line = 0
+        for rows, block, before in splits:
+            line += before
+            if rows is not None:
+                self._take(rows, block, line, spread)
+                line += rows.line_count
 
     def _split(self) -> Iterator[_Split]:
         """The blocks below the header, found cells and all."""
@@ -143,7 +154,9 @@ class Reading:
             raise self.source.error("a header and no rows", line=line)
         return Table(self.source, columns, len(lines), lines, tuple(self.notes))
 
-    def _take(self, rows: Rows, block: bytes, line: int) -> None:
+    def _take(
+        self, rows: Rows, block: bytes, line: int, spread: Callable[..., Any]
+    ) -> None:
         """Read the rows of one block, `line` lines below the top of the file."""
         if rows.open_quote is not None:
             where = line + rows.open_quote + 1
@@ -155,8 +168,13 @@ class Reading:
             self.expected = int(len(lines) * share * 1.02) + 16
         keep = len(lines) - self._cut_rows(rows, lines, block)
         self._check_short(rows, lines, keep)
-        for pieces in self.pieces:
+
+        def read(pieces: Pieces) -> None:
             self._read_column(pieces, rows, lines, keep)
+
+        # Columns do not know each other; the first one's error is the one that counts.
+        for _ in spread(read, self.pieces):
+            pass
         self.lines.add(lines[:keep], self.expected)
 
     def _check_long(self, rows: Rows, lines: npt.NDArray[np.int32]) -> None:
@@ -314,20 +332,12 @@ class Reading:
         raise self.source.error(reason, line=line, column=wanted.name)
 
 
-def _ahead(splits: Iterator[_Split], size_bytes: int) -> Iterator[_Split]:
-    """The same blocks, the next one being split while one is read.
-
-    Splitting and reading take about as long as each other, and numpy lets go of the
-    interpreter's lock.
-    """
-    if size_bytes < _WORTH_A_THREAD:
-        yield from splits
-        return
-    with ThreadPoolExecutor(1, thread_name_prefix="veo-reader") as pool:
+def _ahead(splits: Iterator[_Split], pool: ThreadPoolExecutor) -> Iterator[_Split]:
+    """The same blocks, the next one being split while one is read."""
+    coming = pool.submit(next, splits, None)
+    while (split := coming.result()) is not None:
         coming = pool.submit(next, splits, None)
-        while (split := coming.result()) is not None:
-            coming = pool.submit(next, splits, None)
-            yield split
+        yield split
 
 
 def _spelled_missing(

@@ -18,7 +18,6 @@ from pytest_veo.readers.numbers import Positions
 
 
 _NEWLINE = 0x0A
-_RETURN = 0x0D
 _QUOTE = 0x22
 _BLANK = 0x20
 
@@ -29,7 +28,6 @@ class Rows:
 
     raw: npt.NDArray[np.uint8]
     """The block, padded on both sides."""
-    delimiter: int
     ends: Positions
     """Where every cell of the block ends."""
     first: Positions
@@ -141,7 +139,6 @@ def split_rows(block: bytes, delimiter: str) -> Rows:
         grid = None
     return Rows(
         raw=raw,
-        delimiter=mark,
         ends=ends,
         first=first,
         counts=counts,

@@ -16,10 +16,12 @@ from pytest_veo.frames.series import Event
 from pytest_veo.frames.series import Int64s
 from pytest_veo.frames.series import StageStamps
 from pytest_veo.readers.capture import CapturedSeries
+from pytest_veo.readers.present_checks import LONGEST_FRAME_NS
 from pytest_veo.readers.present_checks import check_frames
 from pytest_veo.readers.present_checks import in_order
 from pytest_veo.readers.present_checks import is_sampled
 from pytest_veo.readers.present_checks import refined
+from pytest_veo.readers.present_checks import without_edge
 from pytest_veo.readers.presents import Meaning
 from pytest_veo.readers.presents import Owner
 from pytest_veo.readers.presents import Presents
@@ -62,6 +64,7 @@ def series_of(
         check_frames(source, own, owner, meaning, notes)
         if own is one:
             own = one = refined(one, owner, meaning, notes)
+        own = without_edge(own, owner, meaning, notes)
         found.extend(_build(source, own, one, owner, meaning, notes))
     if not found:
         raise source.error("generated frames only, and no present of a program")
@@ -144,7 +147,14 @@ def _displays(
             f"{owner.name}: {overtaken} frames were displayed before one presented "
             f"earlier; they count as displayed together with it"
         )
-    times = None if intervals is None else intervals[~never & (intervals > 0)]
+    times = None
+    if intervals is not None:
+        usable = ~never & (intervals > 0)
+        endless = int((intervals[usable] >= LONGEST_FRAME_NS).sum())
+        if endless:
+            notes.append(f"{owner.name}: {endless} times on screen of hours: left out")
+            usable &= intervals < LONGEST_FRAME_NS
+        times = intervals[usable]
     return [
         CapturedSeries(
             t_ns=display,

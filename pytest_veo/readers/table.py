@@ -26,6 +26,7 @@ from pytest_veo.readers.source import Source
 
 
 DELIMITERS = (",", ";", "\t")
+_SPREADSHEET = ("sep=", '"sep=')
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +85,21 @@ def guess_delimiter(line: str) -> str:
     return max(DELIMITERS, key=line.count)
 
 
-def open_sheet(source: Source, header_line: int = 0) -> Sheet:
+def open_sheet(source: Source, header_line: int | None = None) -> Sheet:
     """Read a table's header and tell its separators.
 
     Args:
         source: a text file.
-        header_line: the header's line, from 0.
+        header_line: the header's line, from 0. None: the first line that says
+            anything; `sep=;`, which spreadsheets put first, does not.
     """
+    if header_line is None:
+        said = (
+            number
+            for number, line in enumerate(source.head)
+            if line.strip() and not line.lower().startswith(_SPREADSHEET)
+        )
+        header_line = next(said, 0)
     line = source.head[header_line]
     delimiter = guess_delimiter(line)
     header = tuple(split_line(line, delimiter))

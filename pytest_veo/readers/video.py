@@ -18,6 +18,7 @@ from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
 from pytest_veo.readers.capture import Capture
 from pytest_veo.readers.capture import CapturedSeries
+from pytest_veo.readers.present_checks import LONGEST_FRAME_NS
 from pytest_veo.readers.source import Source
 
 
@@ -120,8 +121,13 @@ def _series(
     twins = int((np.diff(ordered) == 0).sum())
     if twins:
         notes.append(f"{name}: {twins} frames share their stamp with another")
+    t_ns = _to_ns(source, ordered, base)
+    steps = np.diff(t_ns)
+    if bool((steps >= LONGEST_FRAME_NS).any()):
+        hours = int(steps.max()) / 3.6e12
+        raise source.error(f"{name}: a frame of {hours:.1f} hours")
     return CapturedSeries(
-        t_ns=_to_ns(source, ordered, base),
+        t_ns=t_ns,
         event=Event.PTS,
         clock=Clock.MEDIA,
         name=name,

@@ -29,6 +29,9 @@ def test_frames_needed_are_the_published_minima(quantile: float, frames: int) ->
     assert frames_needed(quantile) == frames
 
 
+@pytest.mark.skipif(
+    not hasattr(stats, "quantile_test"), reason="the reference came with scipy 1.12"
+)
 @pytest.mark.parametrize("quantile", [0.5, 0.95, 0.99])
 @pytest.mark.parametrize("frames", [20, 59, 298, 299, 300, 1200, 9999])
 @pytest.mark.parametrize("alpha", [0.05, 0.01])

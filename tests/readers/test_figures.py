@@ -105,6 +105,12 @@ def test_android_prints_edges_of_its_histogram() -> None:
     assert figures([16.0, 17.0], "android")["Janky frames"] == 1
 
 
+def test_capframex_s_published_stutter_values() -> None:
+    found = figures([16.0, 16.0, 16.0, 16.0, 100.0], "capframex")
+    assert found["Stuttering count"] == pytest.approx(20.0)
+    assert found["Stuttering time"] == pytest.approx(60.97560975609756)
+
+
 def test_capframex_s_stutter_time_is_the_share_of_stuttering_frames() -> None:
     found = figures([16.0] * 99 + [100.0], "capframex")
     assert found["Stuttering time"] == pytest.approx(100 * 100 / (99 * 16 + 100))

@@ -85,6 +85,9 @@ def test_counters_are_printed_where_there_are_no_frames(
         pytest.param(
             ["--process", "other"], "nothing with process=other", id="process"
         ),
+        pytest.param(
+            ["--swapchain", "no"], "'no' is no address: write", id="swapchain"
+        ),
         pytest.param(["--event", "sneeze"], "unknown event 'sneeze'", id="event"),
         pytest.param(["--compare", "gone"], "there is no such file", id="compare"),
     ],

@@ -21,6 +21,8 @@ def test_presents_and_repeated_ranges_are_series(tmp_path: Path) -> None:
     assert (present.name, present.event) == ("IDXGISwapChain::Present", Event.PRESENT)
     assert present.intervals_ns.tolist() == [16_000_000] * 5
     assert (frames.name, frames.event) == ("frame", Event.FRAME)
+    assert read.pick() is present
+    assert read.pick(process="frame") is frames
 
 
 def test_the_file_is_not_written_to(tmp_path: Path) -> None:

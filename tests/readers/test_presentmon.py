@@ -137,7 +137,7 @@ def test_two_busy_programs_need_a_choice(tmp_path: Path) -> None:
         read.pick()
     assert caught.value.reason == (
         "several series could be meant (game.exe[42] 0xab, browser.exe[9] 0xef): "
-        "choose with process= or swapchain= (--process, --swapchain)"
+        "choose with process=, swapchain= or event= (--process, --swapchain, --event)"
     )
     assert len(read.pick(process="browser")) == 10
 
@@ -197,6 +197,21 @@ def test_a_frame_time_that_the_stamps_deny_is_refused(tmp_path: Path) -> None:
         capture(tmp_path, V1 + rows)
     assert (caught.value.line, caught.value.column) == (7, "MsBetweenPresents")
     assert caught.value.reason == ("a frame of 97200 s between stamps 16 ms apart")
+
+
+def test_a_first_frame_time_that_reaches_back_for_hours_is_left_out(
+    tmp_path: Path,
+) -> None:
+    rows = v1_row(10.0, 97_200_000.0) + v1_frames(5, start=10.016)
+    read = capture(tmp_path, V1 + rows)
+    times = read.series[0].frame_times_ns
+    assert times is not None
+    assert times.tolist() == [0] + [16_000_000] * 5
+    assert read.series[0].figures("frameview")[0].value == pytest.approx(62.5)
+    assert read.notes == (
+        "game.exe[42] 0xab: line 2: a frame time of 27.0 hours reaches out of the "
+        "capture; it is left out",
+    )
 
 
 def test_a_long_freeze_is_kept_and_told(tmp_path: Path) -> None:

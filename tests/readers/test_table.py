@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import codecs
+import threading
 from pathlib import Path
 
 import pytest
 
 from pytest_veo.errors import CaptureError
 from pytest_veo.readers import arrow_table
+from pytest_veo.readers import reading
 from pytest_veo.readers.columns import Kind
 from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
@@ -65,6 +67,8 @@ EXPECTED = (
         pytest.param(CLEAN.replace(",", " ,  "), id="padded cells"),
         pytest.param(CLEAN.replace("a.exe", '"a.exe"'), id="quotes"),
         pytest.param(CLEAN.replace("\nb", "\n\n  \nb"), id="blank lines"),
+        pytest.param("\n \n" + CLEAN, id="blank lines above the header"),
+        pytest.param("sep=,\n" + CLEAN, id="a spreadsheet's first line"),
         pytest.param(CLEAN.replace("NA", "N/A"), id="N/A"),
         pytest.param(CLEAN.replace("NA", ""), id="empty cell"),
         pytest.param(CLEAN.replace("NA", "nan"), id="nan"),
@@ -201,7 +205,11 @@ def test_names_in_an_old_code_page_are_read(tmp_path: Path) -> None:
     assert values(read(tmp_path, data))[2][0] == "jeu\u00e9.exe"
 
 
-def test_rows_that_span_many_blocks_are_all_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("worth", [0, 1 << 40], ids=["threads", "one thread"])
+def test_rows_that_span_many_blocks_are_all_there(
+    tmp_path: Path, worth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_WORTH_THREADS", worth)
     count = 60_000
     body = "".join(f"p{i % 3}.exe,{i}.25,{i % 7}.5,filler\n" for i in range(count))
     assert len(body) > BLOCK_BYTES
@@ -214,10 +222,16 @@ def test_rows_that_span_many_blocks_are_all_there(tmp_path: Path) -> None:
     assert table.lines[-1] == count + 1
 
 
-def test_a_bad_cell_behind_many_blocks_has_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("worth", [0, 1 << 40], ids=["threads", "one thread"])
+def test_a_bad_cell_behind_many_blocks_has_its_line(
+    tmp_path: Path, worth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_WORTH_THREADS", worth)
+    threads = threading.active_count()
     body = "".join(f"p.exe,{i}.25,1.5,filler\n" for i in range(60_000))
     message = refusal(tmp_path, "who,t,ms,more\n" + body + "p.exe,x,1,y\n")
     assert message == "capture.csv:60002, column 't': 'x' is no number"
+    assert threading.active_count() == threads
 
 
 def test_a_line_without_end_is_refused_before_it_fills_memory(tmp_path: Path) -> None:

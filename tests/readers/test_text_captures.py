@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from pytest_veo.errors import CaptureError
+from pytest_veo.frames.budget import JitterBudget
+from pytest_veo.frames.jitter import judge
 from pytest_veo.frames.series import Event
+from pytest_veo.frames.verdict import Outcome
 from pytest_veo.readers import Capture
 from pytest_veo.readers import read_capture
 
@@ -59,6 +62,7 @@ def test_sessions_that_afterburner_appended_stay_apart(tmp_path: Path) -> None:
         pytest.param("10-2025 16:56:06", "10-25", 6, "is no date and time", id="date"),
         pytest.param("16:56:07", "16:56:01", 8, "time goes back", id="back"),
         pytest.param("9.571,", "abc,", 6, "'abc' is no number", id="number"),
+        pytest.param("9.571", "97200000", 6, "a frame of 27.0 hours", id="27 hours"),
         pytest.param(
             "80, 24", "81, 24", 5, "a row of the unknown kind '81'", id="kind"
         ),
@@ -98,6 +102,18 @@ def test_obs_gives_three_counts_and_no_frame(tmp_path: Path) -> None:
         ("network (adv_stream)", 50, 36_000),
         ("encoder skipped", 7, 36_000),
     ]
+
+
+def test_the_counts_of_a_log_can_be_held_against_a_drop_rate(tmp_path: Path) -> None:
+    more = (
+        "12:10:00.101: Output 'adv_stream': Number of lagged frames due to rendering "
+        "lag/stalls: 720 (2.0%)\n"
+    )
+    totals = capture(tmp_path, OBS.format(more=more)).pick()
+    assert (len(totals), totals.counters[0].dropped) == (0, 720)
+    strict = judge(totals, JitterBudget(max_drop_rate=0.01))
+    generous = judge(totals, JitterBudget(max_drop_rate=0.03))
+    assert (strict.outcome, generous.outcome) == (Outcome.FAIL, Outcome.PASS)
 
 
 def test_a_count_obs_left_out_is_zero_beside_its_total(tmp_path: Path) -> None:
@@ -181,6 +197,9 @@ def test_dumps_that_overlap_count_a_frame_once(tmp_path: Path) -> None:
         ),
         pytest.param(
             m_row(5 * 10**9, -(10**9)), 3, "completed before the vsync", id="<0"
+        ),
+        pytest.param(
+            m_row(10**12, 97_200 * 10**9), 3, "a frame of 27.0 hours", id="27 hours"
         ),
         pytest.param("", None, "no ordinary frame (0 with flags", id="nothing"),
     ],

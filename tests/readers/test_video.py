@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_veo.errors import BadSetting
 from pytest_veo.errors import CaptureError
 from pytest_veo.errors import MissingDependency
+from pytest_veo.frames.budget import JitterBudget
+from pytest_veo.frames.jitter import judge
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
 from pytest_veo.readers import read_capture
+from pytest_veo.readers import read_series
 
 
 BASE = Fraction(1, 90_000)
@@ -65,6 +69,15 @@ def test_the_millisecond_of_a_matroska_file_is_told(tmp_path: Path) -> None:
     assert series.resolution_ns == 1_000_000
     assert (series.t_ns % 1_000_000 == 0).all()
     assert any("the container rounds stamps to 1 ms" in note for note in read.notes)
+
+
+def test_a_budget_finer_than_the_container_is_refused(tmp_path: Path) -> None:
+    clip = tmp_path / "clip.mkv"
+    write_clip(clip, [index * 1500 for index in range(20)])
+    series = read_series(clip)
+    with pytest.raises(BadSetting):
+        judge(series, JitterBudget(max_mad_ms=0.5))
+    assert judge(series, JitterBudget(max_ms=40.0)).findings
 
 
 def test_a_file_s_name_plays_no_part(tmp_path: Path) -> None:

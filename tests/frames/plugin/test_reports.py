@@ -147,3 +147,58 @@ async def test_loop(veo_frames):
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["max_ms 30 ms, limit 20 ms, in loop"])
+
+
+def test_a_comparison_fails_by_its_ratio_and_is_kept(
+    pytester: pytest.Pytester, run: Run
+) -> None:
+    result = run(
+        """
+def test_depth(veo_frames):
+    turns = veo_frames.turns("depth 4", "depth 8", pairs=5)
+    for variant, frames in turns:
+        record(frames, [16.0, 16.1] * 50 if variant == "depth 4" else [20.0, 20.1] * 50)
+    turns.check("p95_ms", margin=0.3)
+    turns.check("p95_ms", margin=0.1)
+""",
+        conftest=KEEP_REPORTS,
+    )
+    result.assert_outcomes(failed=1)
+    text = (
+        "depth 8 takes 1.248 [1.248, 1.248] of depth 4's p95_ms (20.1 against 16.1 ms, "
+        "5 pairs of runs), allowed 1.1: fail"
+    )
+    assert f"AssertionError: {text}" in result.stdout.str()
+    kept = json.loads((pytester.path / "kept.json").read_text())
+    passed, failed = kept["test_suite.py::test_depth"]
+    assert passed["comparison"]["outcome"] == "pass"
+    assert failed["text"] == text
+
+
+def test_a_unittest_case_that_failed_by_itself_is_not_judged(run: Run) -> None:
+    result = run(
+        """
+import unittest
+
+class TestLoop(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def frames(self, veo_frames):
+        self.loop = veo_frames.series("loop", clock=lambda: 0)
+
+    @pytest.mark.veo_jitter(max_ms=20)
+    def test_own_failure(self):
+        steady(self.loop, slow=[3])
+        self.assertEqual(1, 2)
+
+    @pytest.mark.veo_jitter(max_ms=20)
+    def test_slow_frame(self):
+        steady(self.loop, slow=[3])
+"""
+    )
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "FAILED *::test_own_failure - AssertionError: 1 != 2",
+            "FAILED *::test_slow_frame - JitterExceeded: max_ms 30 ms, limit 20 ms, *",
+        ]
+    )
