@@ -80,4 +80,7 @@ class Verdict(NamedTuple):
         return self.outcome in (Outcome.LEAK, Outcome.ALLOWED)
 
 
+SMALL = "small, and the confirming credit is used up (confirm-share)"
+"""Why a small suspicion was not followed up."""
+
 CLEAN = Verdict(outcome=Outcome.CLEAN)

@@ -25,6 +25,7 @@ from pytest_veo.measure.settle import settle
 from pytest_veo.memory.leak import LONG_RUNS
 from pytest_veo.rerun import Rerunner
 from pytest_veo.verdict import CLEAN
+from pytest_veo.verdict import SMALL
 from pytest_veo.verdict import Outcome
 from pytest_veo.verdict import Verdict
 
@@ -154,7 +155,7 @@ class Inquiry:
             return "three more runs take longer than confirming may (confirm-time)"
         must = budget.level is Level.DEEP or any_large(suspicions)
         if not must and not self.credit.affords(4 * duration_ns):
-            return "small, and the confirming credit is used up (confirm-share)"
+            return SMALL
         return ""
 
     def _run_again(self, item: pytest.Item, limits: Limits) -> Confirmed:

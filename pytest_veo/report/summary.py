@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_veo.report.failure import headline
 from pytest_veo.units import format_ns
+from pytest_veo.verdict import SMALL
 from pytest_veo.verdict import Outcome
 
 
@@ -97,14 +98,19 @@ def _why(verdict: Verdict) -> str:
 
 def _unconfirmed(verdicts: Sequence[tuple[str, Verdict]]) -> Iterator[str]:
     rows = [row for row in verdicts if row[1].outcome is Outcome.UNCONFIRMED]
-    if not rows:
-        return
-    yield f"suspected, not confirmed: {len(rows)}"
-    for nodeid, verdict in sorted(rows, key=_size)[:_SHOWN]:
+    small = [row for row in rows if row[1].reason == SMALL]
+    rows = sorted((row for row in rows if row[1].reason != SMALL), key=_size)
+    if rows:
+        yield f"suspected, not confirmed: {len(rows)}"
+    for nodeid, verdict in rows[:_SHOWN]:
         figure = f"{headline(verdict)}, " if verdict.findings else ""
         yield f"  {nodeid}: {figure}{verdict.reason}"
     if len(rows) > _SHOWN:
         yield f"  and {len(rows) - _SHOWN} more"
+    if small:
+        nodeid, verdict = min(small, key=_size)
+        yield f"suspected, small and not followed up (confirm-share): {len(small)}"
+        yield f"  the largest is {nodeid}: {headline(verdict)}"
 
 
 def _spent(totals: Totals) -> str:
