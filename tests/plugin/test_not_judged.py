@@ -181,10 +181,11 @@ def test_pdb_finds_the_frames_of_a_failure(
             frame = sys.last_value.__traceback__
             while frame.tb_next:
                 frame = frame.tb_next
-            print("LOCALS", sorted(frame.tb_frame.f_locals))
+            print("ANSWER", frame.tb_frame.f_locals["answer"])
     """)
     pytester.makepyfile(
         quiet="class Pdb:\n"
+        "    quitting = False\n"
         "    def __init__(self, **_): pass\n"
         "    def reset(self): pass\n"
         "    def interaction(self, *_): pass\n"
@@ -199,7 +200,7 @@ def test_pdb_finds_the_frames_of_a_failure(
         "--pdbcls=quiet:Pdb",
         "-s",
     )
-    result.stdout.fnmatch_lines(["*LOCALS ['answer']"])
+    result.stdout.fnmatch_lines(["*ANSWER 42"])
 
 
 def test_level_off_leaves_a_test_alone(check: Check) -> None:
