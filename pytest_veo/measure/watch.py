@@ -118,20 +118,6 @@ class Watch:
         wider = self._wider
         if wider is None:
             wider = self._wider = WiderTeardown(item.session)
-        try:
-            return self._run(item, wider, log=log, nextitem=nextitem)
-        except BaseException:  # interrupted: the session's end tears all down
-            wider.leave()
-            raise
-
-    def _run(
-        self,
-        item: pytest.Item,
-        wider: WiderTeardown,
-        *,
-        log: bool,
-        nextitem: pytest.Item | None,
-    ) -> list[pytest.TestReport]:
         before = self._start()
         self._standing = None
         wider.watch(item, self._looks_guilty)
