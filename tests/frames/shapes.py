@@ -43,3 +43,10 @@ def with_beat(
             now_ms += extra_ms
             next_ms += period_ms
     return longer
+
+
+def spiked(count: int, every: int, spike_ms: float = 30.0) -> FrameSeries:
+    """Frames of 16 ms of which every so many-th is longer."""
+    frames = np.full(count, 16.0)
+    frames[every // 2 :: every] = spike_ms
+    return of_ms(frames)
