@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 MARKER = "veo_jitter"
+FIXTURE = "veo_frames"
 INI_DEFAULTS = "veo_jitter"
 INI_NULL = "veo_jitter_null"
 INI_BASELINE = "veo_jitter_baseline"
@@ -118,9 +119,14 @@ def pytest_collection_modifyitems(
     Raises:
         pytest.UsageError: a marker, or an ini line, makes no sense.
     """
+    records = False
     for item in items:
-        if item.get_closest_marker(MARKER) is not None:
+        marked = item.get_closest_marker(MARKER) is not None
+        if marked:
             _read_markers(config, item)
+        records = records or marked or FIXTURE in getattr(item, "fixturenames", ())
+    if records:
+        config.pluginmanager.register(JitterJudge(), "veo-jitter")
 
 
 @pytest.fixture
@@ -141,50 +147,52 @@ def veo_frames(request: pytest.FixtureRequest) -> Iterator[Frames]:
     del request.node.stash[_frames]
 
 
-# Innermost: only the test's own body is inside, and a failure raised here is one of
-# the call phase, so that xfail, junit and xdist see nothing unusual.
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Judge the frames once the body has returned."""
-    budgets = item.stash.get(_budgets, {})
-    if not budgets and item.stash.get(_frames, None) is None:
-        return (yield)
-    from pytest_veo.frames import noise
-    from pytest_veo.frames import session
+class JitterJudge:
+    """Judges frames; registered only when a test of the session records any."""
 
-    machine = _null_loop(item.config) if budgets else None
-    before = noise.read_waiting()
-    try:
-        result = yield
-    except BaseException:
-        _describe(item)
-        raise
-    if getattr(item, "_excinfo", None):
-        # A unittest case keeps its failure to itself until the report is made.
-        _describe(item)
+    # Innermost: only the test's own body is inside, and a failure raised here is one of
+    # the call phase, so that xfail, junit and xdist see nothing unusual.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Judge the frames once the body has returned."""
+        budgets = item.stash.get(_budgets, {})
+        if not budgets and item.stash.get(_frames, None) is None:
+            return (yield)
+        from pytest_veo.frames import noise
+        from pytest_veo.frames import session
+
+        machine = _null_loop(item.config) if budgets else None
+        before = noise.read_waiting()
+        try:
+            result = yield
+        except BaseException:
+            _describe(item)
+            raise
+        if getattr(item, "_excinfo", None):
+            # A unittest case keeps its failure to itself until the report is made.
+            _describe(item)
+            return result
+        if machine is not None:
+            machine = before.until(noise.read_waiting(), machine)
+        frames = _with_captures(item)
+        if frames is None:
+            raise JitterExceeded(session.NO_FRAMES, pytrace=False)
+        _judge(item, frames, budgets, machine)
         return result
-    if machine is not None:
-        machine = before.until(noise.read_waiting(), machine)
-    frames = _with_captures(item)
-    if frames is None:
-        raise JitterExceeded(session.NO_FRAMES, pytrace=False)
-    _judge(item, frames, budgets, machine)
-    return result
 
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Put the record on the call report; plain values cross xdist unaided."""
-    report = yield
-    judged = item.stash.get(_report, None)
-    if call.when == "call" and judged is not None:
-        setattr(report, REPORT_ATTRIBUTE, judged.records)
-        if judged.section:
-            report.sections.append((SECTION, judged.section))
-        del item.stash[_report]
-    return report
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Put the record on the call report; plain values cross xdist unaided."""
+        report = yield
+        judged = item.stash.get(_report, None)
+        if call.when == "call" and judged is not None:
+            setattr(report, REPORT_ATTRIBUTE, judged.records)
+            if judged.section:
+                report.sections.append((SECTION, judged.section))
+            del item.stash[_report]
+        return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
