@@ -319,9 +319,15 @@ class Watch:
             self._errors.append(call.excinfo.value)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
-        """Book what a wider fixture takes on that fixture."""
-        if fixturedef.scope == "function" or self.inquiry.is_rerunning:
+    def pytest_fixture_setup(
+        self, fixturedef: Any, request: Any
+    ) -> Generator[None, Any, Any]:
+        """Book what a wider fixture takes on that fixture.
+
+        One of class scope lives no longer than the test where there is no class.
+        """
+        is_narrow = isinstance(request.node, pytest.Item)
+        if is_narrow or self.inquiry.is_rerunning:
             return (yield)
         if self._closed:  # one that another parameter takes the place of
             self._close_fixtures(self._before)
