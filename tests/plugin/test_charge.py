@@ -19,8 +19,8 @@ QUICK = ("--veo-reruns=5", "--veo-evidence=off")
 def test_what_a_wider_fixture_takes_is_not_its_first_user_s(
     check: Check, scope: str, place: str
 ) -> None:
-    result = check(
-        f"""
+    me = "self, " if place else ""
+    result = check(f"""
         import os
 
         import pytest
@@ -31,13 +31,12 @@ def test_what_a_wider_fixture_takes_is_not_its_first_user_s(
                 yield [bytearray(5_000_000), [[i] for i in range(10_000)], null]
 
         {place or "if True:"}
-            def test_first(self, wide):
+            def test_first({me}wide):
                 pass
 
-            def test_second(self, wide):
+            def test_second({me}wide):
                 pass
-    """.replace("self, " if not place else "no", "")
-    )
+    """)
     result.assert_outcomes(passed=2)
     text = result.stdout.str()
     for word in ("retention", "leaks", "suspected", "did not give back"):
