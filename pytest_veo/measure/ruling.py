@@ -55,11 +55,12 @@ class FirstRun(NamedTuple):
         return None
 
 
-def rank(counter: Counter) -> tuple[bool, bool, int, bool]:
-    """Sorts the most telling counters first: devices, then handles, then bytes."""
+def rank(counter: Counter) -> tuple[bool, bool, bool, int, bool]:
+    """Sorts the most telling counters first: devices, handles, bytes, then blocks."""
     return (
         counter.device == HOST,
         not counter.always,
+        counter.key == "host.python_blocks",
         counter.rung,
         counter.unit is not Unit.BYTES,
     )
@@ -101,15 +102,23 @@ def rule(first: FirstRun, shown: Confirmed, budget: LeakBudget) -> Verdict:
     leaks = repeating(first, shown, budget)
     if leaks:
         return _leak(leaks, shown, budget)
-    if shown.stopped and not shown.is_decided:
+    stopped = shown.stopped or _used_up(shown, budget)
+    if stopped and not shown.is_decided:
         return Verdict(
             outcome=Outcome.UNCONFIRMED,
             findings=_undecided(first, shown),
             runs=shown.runs,
-            reason=f"confirming stopped after {_runs(shown.runs)}: {shown.stopped}",
+            reason=f"confirming stopped after {_runs(shown.runs)}: {stopped}",
             spent_ns=shown.spent_ns,
         )
     return retained(first, budget, runs=shown.runs, spent_ns=shown.spent_ns)
+
+
+def _used_up(shown: Confirmed, budget: LeakBudget) -> str:
+    """Why running ended, if it was for the number of runs that are allowed."""
+    if budget.reruns is None or shown.runs < budget.reruns:
+        return ""
+    return f"more are not allowed (reruns={budget.reruns})"
 
 
 def unconfirmed(first: FirstRun, counters: Sequence[Counter], reason: str) -> Verdict:
@@ -156,7 +165,7 @@ def retained(
     kept = [
         counter
         for counter, change in zip(first.after.layout, first.growth, strict=True)
-        if change > 0
+        if change > budget.tolerated(counter.key)
         and counter.rung is not Rung.DEVICE
         and budget.judges(counter.key)
         and is_large(counter, change)

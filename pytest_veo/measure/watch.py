@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Generator
 
+    from pytest_veo.measure.gate import Suspicion
     from pytest_veo.memory.charge import Amounts
     from pytest_veo.memory.charge import Booking
     from pytest_veo.report.summary import Totals
@@ -268,9 +269,8 @@ class Watch:
         budget = self._budget_of(item)
         began = time.perf_counter_ns()
         first = self._first_run(before, self._settled(item, before))
-        suspicions = self.gate.suspicions(
-            first.after.layout, first.growth, _fixtures(item)
-        )
+        seen = self.gate.suspicions(first.after.layout, first.growth, _fixtures(item))
+        suspicions = [s for s in seen if _is_judged(s, budget)]
         measured.first = first
         self._before = first.after
         if suspicions or budget.level is Level.DEEP:
@@ -281,7 +281,7 @@ class Watch:
                 self._before = None
         else:
             verdict = collectable(raw, first, budget)
-        if not verdict.is_leak and not any_large(suspicions):
+        if not verdict.is_leak and not any_large(seen):
             fixtures = _fixtures(item)
             self.gate.saw(raw.after.layout, raw.growth, fixtures)
             self.gate.saw(first.after.layout, first.growth, fixtures, settled=True)
@@ -319,9 +319,15 @@ class Watch:
             self._errors.append(call.excinfo.value)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
-        """Book what a wider fixture takes on that fixture."""
-        if fixturedef.scope == "function" or self.inquiry.is_rerunning:
+    def pytest_fixture_setup(
+        self, fixturedef: Any, request: Any
+    ) -> Generator[None, Any, Any]:
+        """Book what a wider fixture takes on that fixture.
+
+        One of class scope lives no longer than the test where there is no class.
+        """
+        is_narrow = isinstance(request.node, pytest.Item)
+        if is_narrow or self.inquiry.is_rerunning:
             return (yield)
         if self._closed:  # one that another parameter takes the place of
             self._close_fixtures(self._before)
@@ -357,6 +363,11 @@ def _ends_session(item: pytest.Item, verdict: Verdict) -> bool:
     """Whether this failure is the one that `-x` or `--maxfail` stops at."""
     most = item.config.getoption("maxfail", 0) or 0
     return verdict.outcome.fails and 0 < most <= item.session.testsfailed + 1
+
+
+def _is_judged(suspicion: Suspicion, budget: LeakBudget) -> bool:
+    key = suspicion.counter.key
+    return budget.judges(key) and suspicion.growth > budget.tolerated(key)
 
 
 def _fixtures(item: pytest.Item) -> int:

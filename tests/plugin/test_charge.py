@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 QUICK = ("--veo-reruns=5", "--veo-evidence=off")
 
 
-@pytest.mark.parametrize("scope", ["class", "module", "package", "session"])
+@pytest.mark.parametrize("place", ["", "class TestIt:"], ids=["alone", "in a class"])
+@pytest.mark.parametrize("scope", ["class", "session"])
 def test_what_a_wider_fixture_takes_is_not_its_first_user_s(
-    check: Check, scope: str
+    check: Check, scope: str, place: str
 ) -> None:
+    me = "self, " if place else ""
     result = check(f"""
         import os
 
@@ -28,11 +30,12 @@ def test_what_a_wider_fixture_takes_is_not_its_first_user_s(
             with open(os.devnull) as null:
                 yield [bytearray(5_000_000), [[i] for i in range(10_000)], null]
 
-        def test_first(wide):
-            pass
+        {place or "if True:"}
+            def test_first({me}wide):
+                pass
 
-        def test_second(wide):
-            pass
+            def test_second({me}wide):
+                pass
     """)
     result.assert_outcomes(passed=2)
     text = result.stdout.str()

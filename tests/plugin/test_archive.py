@@ -1,0 +1,193 @@
+"""The archive of a session: whole, in order, and there after a kill."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_veo.archive.store import Run
+from pytest_veo.archive.store import load_run
+from pytest_veo.archive.store import run_ids
+from pytest_veo.verdict import Outcome
+
+
+if TYPE_CHECKING:
+    from tests.plugin.conftest import Check
+
+
+def only_run(pytester: pytest.Pytester) -> Run:
+    archive = pytester.path / "kept"
+    (run_id,) = run_ids(archive)
+    return load_run(archive, run_id)
+
+
+def test_every_test_has_a_record(check: Check, pytester: pytest.Pytester) -> None:
+    result = check(
+        """
+        import pytest
+
+        kept = []
+
+        def test_clean():
+            pass
+
+        def test_leaks():
+            kept.append(bytearray(100_000))
+
+        def test_fails():
+            assert False
+
+        def test_skips():
+            pytest.skip("not here")
+
+        @pytest.mark.veo_leak(allow=True, reason="upstream #12")
+        def test_allowed():
+            kept.append(bytearray(100_000))
+        """,
+        "--veo-archive=kept",
+        "--veo-reruns=5",
+    )
+    run = only_run(pytester)
+    assert [
+        (record.nodeid.partition("::")[2], record.test_outcome, record.verdict.outcome)
+        for record in run.records
+    ] == [
+        ("test_clean", "passed", Outcome.CLEAN),
+        ("test_leaks", "failed", Outcome.LEAK),
+        ("test_fails", "failed", Outcome.NOT_JUDGED),
+        ("test_skips", "skipped", Outcome.NOT_JUDGED),
+        ("test_allowed", "passed", Outcome.ALLOWED),
+    ]
+    leak = run.records[1]
+    assert leak.duration_ns > 0
+    assert leak.started_at.endswith("+00:00")
+    (heap,) = [row for row in leak.counters if row.counter == "host.heap"]
+    assert heap.after - heap.before == heap.growth > 90_000
+    assert heap.unit == "bytes"
+    assert leak.verdict.runs == 5
+    assert leak.verdict.findings[0].counter == "host.heap"
+    assert leak.verdict.evidence
+    assert run.unread == ()
+    assert run.header.finished_at
+    assert dict(run.header.totals) == {
+        "allowed": 1,
+        "clean": 1,
+        "leak": 1,
+        "not judged": 2,
+    }
+    assert "host.heap" in run.header.watched
+    result.stdout.fnmatch_lines([f"archived: kept/runs/{run.header.run_id}"])
+
+
+def test_a_killed_session_keeps_what_was_finished(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    result = check(
+        """
+        import os
+        import signal
+
+        def test_first():
+            pass
+
+        def test_second():
+            pass
+
+        def test_dies():
+            os.kill(os.getpid(), signal.SIGKILL)
+        """,
+        "--veo-archive=kept",
+    )
+    assert result.ret == -9
+    run = only_run(pytester)
+    assert [record.nodeid for record in run.records] == [
+        "test_it.py::test_first",
+        "test_it.py::test_second",
+    ]
+    assert run.header.finished_at == ""
+
+
+def test_a_killed_worker_does_not_take_the_others_records_along(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    result = check(
+        """
+        import os
+        import signal
+
+        import pytest
+
+        @pytest.mark.parametrize("number", range(4))
+        def test_it(number):
+            if number == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+        """,
+        "--veo-archive=kept",
+        "-n2",
+        plugins=["xdist.plugin"],
+    )
+    result.assert_outcomes(passed=3, failed=1)
+    names = {record.nodeid.partition("::")[2] for record in only_run(pytester).records}
+    assert names == {"test_it[0]", "test_it[2]", "test_it[3]"}
+
+
+def test_numbers_and_strings_only(check: Check, pytester: pytest.Pytester) -> None:
+    check(
+        "def test_it(): pass\n",
+        "--veo-archive=kept",
+    )
+    (lines,) = (pytester.path / "kept" / "runs").glob("*/records.jsonl")
+
+    def leaves(value: object) -> list[object]:
+        if isinstance(value, dict):
+            return [leaf for child in value.values() for leaf in leaves(child)]
+        if isinstance(value, list):
+            return [leaf for child in value for leaf in leaves(child)]
+        return [value]
+
+    found = leaves(json.loads(lines.read_text()))
+    assert {type(leaf) for leaf in found} <= {int, float, str, bool, type(None)}
+
+
+def test_an_archive_that_fails_midway_is_told_once_and_strict_fails(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest("""
+        from pytest_veo.archive import store
+        from pytest_veo.errors import ArchiveError
+
+        def full(self, record):
+            raise ArchiveError("cannot write it: No space left on device")
+
+        store.RunWriter.add = full
+    """)
+    source = """
+        def test_first():
+            pass
+
+        def test_second():
+            pass
+        """
+    result = check(source, "--veo-archive=kept")
+    assert result.ret == pytest.ExitCode.OK
+    text = result.stdout.str()
+    assert text.count("archive: cannot write it: No space left on device") == 1
+    result = check(None, "--veo-archive=kept", "--veo-strict")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_plugins_see_records_and_add_to_the_environment(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest("""
+        def pytest_veo_environment():
+            return {"scene": "forest"}
+
+        def pytest_veo_record(record):
+            print("SEEN", record["nodeid"], record["verdict"]["outcome"])
+    """)
+    result = check("def test_it(): pass\n", "--veo-archive=kept", "-s")
+    result.stdout.fnmatch_lines(["*SEEN test_it.py::test_it clean"])
+    assert dict(only_run(pytester).header.environment)["scene"] == "forest"
