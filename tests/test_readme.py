@@ -133,6 +133,20 @@ def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
             assert anchor in headings(there), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize(
+    ("folder", "index"),
+    [("docs", ROOT / "docs/index.md"), ("examples", ROOT / "examples/README.md")],
+)
+def test_every_page_and_example_is_listed(folder: str, index: Path) -> None:
+    listed = set(re.findall(r"\]\(([\w-]+(?:\.md)?)\)", index.read_text("utf-8")))
+    there = {
+        path.name
+        for path in (ROOT / folder).iterdir()
+        if path != index and (path.is_dir() or path.suffix == ".md")
+    }
+    assert there - {"__pycache__"} <= listed
+
+
 def headings(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
     found = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)

@@ -27,6 +27,21 @@ def test_it_prints_what_is_written_down(
 
 
 @pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param("thumbnails.py:16  return bytearray(zlib", id="the-image"),
+        pytest.param("thumbnails.py:40  return bytes(self", id="the-thumbnail"),
+        pytest.param("thumbnails.Thumbnailer.thumbnail (lru_cache", id="the-cache"),
+        pytest.param("functools cache on a method", id="the-hint"),
+    ],
+)
+def test_it_names_the_lines_the_holder_and_the_way_out(
+    said: subprocess.CompletedProcess[str], told: str
+) -> None:
+    assert told in "\n".join(quickstart.evidence(said.stdout))
+
+
+@pytest.mark.parametrize(
     ("one", "other", "is_same"),
     [
         pytest.param("+36.1 KiB a run", "+52 B a run", True, id="sizes"),
