@@ -97,10 +97,10 @@ def format_ns(value: float) -> str:
     """`16.7 ms`; the unit that leaves one to three digits before the point."""
     size = abs(value)
     for unit, step in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if size >= step:
-            return (
-                f"{value / step:.3g} {unit}" if size < 1e12 else f"{value / 1e9:.0f} s"
-            )
+        # What three digits would round up to a thousand is one of the next unit.
+        if size >= step * (1 if unit == "us" else 0.9995):
+            number = value / step
+            return f"{number:.3g} {unit}" if abs(number) < 999.5 else f"{number:.0f} s"
     return f"{value:.0f} ns"
 
 

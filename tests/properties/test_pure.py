@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import assume
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -50,10 +49,9 @@ def test_a_printed_size_is_read_back_to_the_printed_digit(size: int) -> None:
     assert abs(parse_bytes(text) - size) <= max(0.5, size * 0.05)
 
 
-@given(st.integers(0, 999_000_000_000))
+@given(st.integers(0, 1 << 60))
 def test_a_printed_duration_is_read_back_to_the_printed_digit(ns: int) -> None:
     text = format_ns(ns)
-    assume("e+" not in text)
     assert format_ns(parse_ns(text)) == text
 
 
