@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
 import numpy
@@ -33,13 +34,13 @@ filterwarnings =
 """
 
 try:
-    import av
+    AV: object = importlib.import_module("av")
 except ImportError:
-    av = None
+    AV = None
 
 # A suite run in this process must find these loaded: pytester takes away what the
 # suite loaded, and numpy cannot be loaded twice.
-PRELOADED = (numpy, scipy.special, av, frames_plugin, session)
+PRELOADED = (numpy, scipy.special, AV, frames_plugin, session)
 
 Run = Callable[..., pytest.RunResult]
 
