@@ -99,6 +99,7 @@ class Meter:
             (p for p in probes if isinstance(p, HostProbe) and p.shared_place >= 0),
             None,
         )
+        self._own = (0,) * len(self._host.counters) if self._host is not None else ()
         self._lone_host: HostProbe | None = None
         """The host probe, while no other one has anything to watch."""
         self._signs = (0, 0)
@@ -146,7 +147,13 @@ class Meter:
     def _glance_all(self) -> Glance:
         values: tuple[int, ...] = ()
         parts: list[tuple[Counter, ...]] = []
+        before = self._host.glance() if self._host is not None else ()
+        asleep = self._count_asleep()
         for probe in self.probes:
+            if probe is self._host:
+                values += tuple(map(int.__sub__, before, self._own))
+                parts.append(probe.counters)
+                continue
             try:
                 if not probe.is_active():
                     continue
@@ -161,9 +168,29 @@ class Meter:
                 return self._glance_all()
             values += part
             parts.append(probe.counters)
+        known = self._layout
         layout = self._layout_of(parts)
+        if layout is not known or self._count_asleep() != asleep:
+            self._book_own(before)
         self._lone_host = self._host if self._others_sleep() else None
         return Glance(layout, values)
+
+    def _count_asleep(self) -> int:
+        return sum(
+            1 for p in self.probes if isinstance(p, SleepingProbe) and p.is_asleep
+        )
+
+    def _book_own(self, before: tuple[int, ...]) -> None:
+        """Take what our own probes needed to wake off the host's figures for good.
+
+        To import NVML's binding alone takes 600 KiB.
+        """
+        if self._host is None:
+            return
+        grown = map(int.__sub__, self._host.glance(), before)
+        self._own = tuple(
+            own + max(0, more) for own, more in zip(self._own, grown, strict=True)
+        )
 
     def _others_sleep(self) -> bool:
         return self._host is not None and all(
@@ -176,7 +203,8 @@ class Meter:
         """How the native heap has grown since, for a fraction of a glance's cost."""
         if self._host is None or HEAP not in before.layout[:2]:
             return 0
-        return self._host.heap_bytes() - before.values[before.layout.index(HEAP)]
+        place = before.layout.index(HEAP)
+        return self._host.heap_bytes() - self._own[place] - before.values[place]
 
     def _layout_of(self, parts: list[tuple[Counter, ...]]) -> Layout:
         known = self._parts
@@ -193,14 +221,24 @@ class Meter:
         readings: list[Reading] = []
         for probe in self.active():
             try:
-                readings += probe.read()
+                found = probe.read()
             except Exception as error:
                 self._drop(probe, error)
+                continue
+            readings += self._without_own(found) if probe is self._host else found
         return Snapshot(
             taken_ns=time.monotonic_ns(),
             readings=tuple(readings),
             troubles=self.troubles,
         )
+
+    def _without_own(self, readings: Sequence[Reading]) -> list[Reading]:
+        assert self._host is not None
+        own = dict(zip(self._host.counters, self._own, strict=True))
+        return [
+            Reading(reading.counter, reading.value - own.get(reading.counter, 0))
+            for reading in readings
+        ]
 
     def examine(self) -> Glance:
         """As `glance`, with the dear figures of frameworks that are in use."""

@@ -273,13 +273,14 @@ class Watch:
         suspicions = [s for s in seen if _is_judged(s, budget)]
         measured.first = first
         self._before = first.after
+        verdict = CLEAN
         if suspicions or budget.level is Level.DEEP:
             verdict = self.inquiry.confirm(
                 item, budget, first, measured.duration_ns, suspicions
             )
             if self.inquiry.ran:
                 self._before = None
-        else:
+        if verdict is CLEAN:
             verdict = collectable(raw, first, budget)
         if not verdict.is_leak and not any_large(seen):
             fixtures = _fixtures(item)

@@ -14,6 +14,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 
 _SUCCESS = 0
@@ -26,9 +27,11 @@ class CudaDriver:
         self._count = library.cuDeviceGetCount
         self._state = library.cuDevicePrimaryCtxGetState
         self._state.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-        # The second version gives a MIG slice its own UUID, not its parent's.
+        # The second version gives a MIG slice its own UUID, the first its parent's.
+        self._parent_uuid = library.cuDeviceGetUuid
         self._uuid = getattr(library, "cuDeviceGetUuid_v2", library.cuDeviceGetUuid)
-        self._uuid.argtypes = (ctypes.c_void_p, ctypes.c_int)
+        for function in (self._parent_uuid, self._uuid):
+            function.argtypes = (ctypes.c_void_p, ctypes.c_int)
         self._flags = ctypes.c_uint()
         self._active = ctypes.c_int()
         self._state_places = (
@@ -49,23 +52,29 @@ class CudaDriver:
         return status == _SUCCESS and self._active.value != 0
 
     def device_name(self, ordinal: int) -> str:
-        """`GPU-<uuid>` of the device with this CUDA ordinal.
+        """`GPU-<uuid>` of the device with this CUDA ordinal; `MIG-<uuid>` of a slice.
 
         Raises:
             OSError: the driver does not tell.
         """
+        raw = self._ask(self._uuid, ordinal)
+        if raw != self._ask(self._parent_uuid, ordinal):
+            return device_name(raw, "MIG")
+        return device_name(raw)
+
+    def _ask(self, function: Any, ordinal: int) -> bytes:
         raw = (ctypes.c_ubyte * 16)()
-        status = self._uuid(raw, ordinal)
+        status = function(raw, ordinal)
         if status != _SUCCESS:
             raise OSError(f"cuDeviceGetUuid of device {ordinal}: CUDA error {status}")
-        return device_name(bytes(raw))
+        return bytes(raw)
 
 
-def device_name(raw: bytes) -> str:
+def device_name(raw: bytes, kind: str = "GPU") -> str:
     """`GPU-<uuid>` from the sixteen bytes CUDA gives."""
     digits = raw.hex()
     groups = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
-    return f"GPU-{'-'.join(groups)}"
+    return f"{kind}-{'-'.join(groups)}"
 
 
 class DriverWatch:

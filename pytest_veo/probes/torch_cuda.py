@@ -232,12 +232,15 @@ def _has_context(torch: Any, ordinal: int) -> bool:
 
 
 def _name_of(torch: Any, ordinal: int) -> str:
-    """`GPU-<uuid>`; older versions do not tell, but the driver counts as they do."""
-    uuid = getattr(torch.cuda.get_device_properties(ordinal), "uuid", None)
-    if uuid is not None:
-        return f"GPU-{uuid}"
+    """The driver's own name, which tells a MIG slice from its parent.
+
+    PyTorch counts the devices as the driver does.
+    """
     driver = DriverWatch().driver()
-    return driver.device_name(ordinal) if driver else f"cuda:{ordinal}"
+    if driver is not None:
+        return driver.device_name(ordinal)
+    uuid = getattr(torch.cuda.get_device_properties(ordinal), "uuid", None)
+    return f"GPU-{uuid}" if uuid is not None else f"cuda:{ordinal}"
 
 
 def _quick_figures(stats: dict[str, Any]) -> tuple[int, ...]:
