@@ -1,0 +1,176 @@
+"""Confirming with scripted figures: how long it runs and what it concludes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pytest_veo.measure import confirm as confirm_
+from pytest_veo.measure.confirm import Confirmation
+from pytest_veo.measure.confirm import Confirmed
+from pytest_veo.measure.confirm import Limits
+from pytest_veo.measure.meter import Meter
+from pytest_veo.memory.leak import Course
+from pytest_veo.testing import ScriptedProbe
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripted figures do not change with time."""
+    monkeypatch.setattr(confirm_, "LONG_WAITS_S", ())
+    monkeypatch.setattr(confirm_, "SHORT_WAITS_S", ())
+
+
+class ScriptedRunner:
+    """Runs a test that does what the script says for its n-th run."""
+
+    def __init__(self, script: Callable[[int], str | None]) -> None:
+        self.runs = 0
+        self._script = script
+
+    def run(self) -> str:
+        self.runs += 1
+        return self._script(self.runs) or ""
+
+
+class ScriptedClock:
+    """Each look at it is a second later."""
+
+    def __init__(self, step_ns: int = 1_000_000_000) -> None:
+        self._now_ns, self._step_ns = 0, step_ns
+
+    def __call__(self) -> int:
+        self._now_ns += self._step_ns
+        return self._now_ns
+
+
+def confirm(
+    probe: ScriptedProbe,
+    script: Callable[[int], str | None],
+    *,
+    clock: Callable[[], int] = lambda: 0,
+    most_runs: int = 100,
+    patience_ns: int = 0,
+    patience_runs: int = 0,
+) -> Confirmed:
+    limits = Limits(
+        most_runs=most_runs,
+        time_ns=5_000_000_000,
+        patience_ns=patience_ns,
+        patience_runs=patience_runs,
+    )
+    confirmation = Confirmation(
+        Meter([probe]), ScriptedRunner(script), limits, clock=clock
+    )
+    return confirmation.go()
+
+
+def test_steady_growth_is_decided_in_few_runs() -> None:
+    probe = ScriptedProbe("fake", used=0)
+    shown = confirm(probe, lambda _: probe.grow("used", 4096))
+    assert shown.courses == (Course.GROWING,)
+    assert shown.growing() == (0,)
+    assert shown.runs == 3
+    assert shown.series == ((0, 4096, 8192, 12288),)
+
+
+def test_growth_that_stops_is_seen_to_stop() -> None:
+    probe = ScriptedProbe("fake", used=0)
+
+    def script(run: int) -> None:
+        probe.grow("used", 4096 if run < 3 else 0)
+
+    shown = confirm(probe, script)
+    assert shown.courses == (Course.FLAT,)
+    assert shown.is_decided
+    assert shown.runs <= 8
+
+
+def test_growth_on_every_second_run_is_found() -> None:
+    probe = ScriptedProbe("fake", used=0)
+    shown = confirm(probe, lambda run: probe.grow("used", 4096 * (run % 2)))
+    assert shown.courses == (Course.GROWING,)
+    assert shown.runs > 12
+
+
+def test_what_settling_frees_is_no_growth() -> None:
+    probe = ScriptedProbe("fake", used=0)
+
+    def script(_: int) -> None:
+        probe.grow("used", 4096)
+        probe.free_when_settled("used", 4096)
+
+    assert confirm(probe, script).courses == (Course.FLAT,)
+
+
+def test_a_run_that_does_not_pass_ends_it() -> None:
+    probe = ScriptedProbe("fake", used=0)
+
+    def script(run: int) -> str:
+        probe.grow("used", 4096)
+        return "it failed" if run == 2 else ""
+
+    shown = confirm(probe, script)
+    assert (shown.runs, shown.stopped) == (2, "it failed")
+    assert not shown.is_decided
+
+
+def test_a_counter_that_is_lost_ends_it() -> None:
+    probe = ScriptedProbe("fake", used=0, other=0)
+
+    def script(run: int) -> None:
+        probe.grow("used", 4096)
+        if run == 2:
+            probe.lose("other", "gone")
+
+    shown = confirm(probe, script)
+    assert shown.stopped == "the set of counters changed while it ran"
+
+
+def test_the_number_of_runs_is_kept() -> None:
+    probe = ScriptedProbe("fake", used=0)
+    shown = confirm(probe, lambda _: probe.grow("used", 4096), most_runs=2)
+    assert shown.runs == 2
+    assert shown.courses == (Course.UNDECIDED,)
+
+
+def test_time_that_is_up_ends_it_after_three_runs() -> None:
+    probe = ScriptedProbe("fake", used=0)
+    shown = confirm(
+        probe,
+        lambda run: probe.grow("used", 4096 * (run % 2)),
+        clock=ScriptedClock(9_000_000_000),
+    )
+    assert (shown.runs, shown.stopped) == (3, "its time was up")
+
+
+def test_patience_waits_for_growth_to_end() -> None:
+    probe = ScriptedProbe("fake", used=0)
+
+    def script(run: int) -> None:
+        probe.grow("used", 4096 if run <= 20 else 0)
+
+    shown = confirm(probe, script, patience_ns=10, patience_runs=60)
+    assert shown.courses == (Course.FLAT,)
+    assert 20 < shown.runs < 60
+
+
+def test_what_piles_up_ends_it() -> None:
+    probe = ScriptedProbe("fake", used=0)
+    shown = confirm(
+        probe,
+        lambda _: probe.grow("used", 100 << 20),
+        patience_ns=10,
+        patience_runs=60,
+    )
+    assert shown.courses == (Course.GROWING,)
+    assert shown.runs == 5
+
+
+@pytest.mark.parametrize("change", [0, -4096])
+def test_no_growth_is_decided_at_once(change: int) -> None:
+    probe = ScriptedProbe("fake", used=1 << 30)
+    shown = confirm(probe, lambda _: probe.grow("used", change))
+    assert shown.courses == (Course.FLAT,)
+    assert shown.runs <= 4
