@@ -78,7 +78,7 @@ IMPORT = """
 import time
 import pytest
 began = time.perf_counter()
-import pytest_veo.plugin
+import pytest_veo.plugin, pytest_veo.frames_plugin
 print((time.perf_counter() - began) * 1000)
 """
 

@@ -43,7 +43,12 @@ def modules_after(script: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "module",
-    ["pytest_veo.plugin", "pytest_veo.session", "pytest_veo.cli.show"],
+    [
+        "pytest_veo.plugin",
+        "pytest_veo.frames_plugin",
+        "pytest_veo.session",
+        "pytest_veo.cli.show",
+    ],
 )
 def test_importing_it_imports_no_heavy_library(module: str) -> None:
     assert not HEAVY & modules_after(f"import {module}")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 import sys
 from typing import TYPE_CHECKING
 
-from pytest_veo import __version__
 from pytest_veo.errors import CommandError
 from pytest_veo.errors import VeoError
 
@@ -57,7 +57,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="veo", description="Archived runs of pytest-veo, and what it can watch."
     )
-    parser.add_argument("--version", action="version", version=f"veo {__version__}")
+    version = importlib.metadata.version("pytest-veo")
+    parser.add_argument("--version", action="version", version=f"veo {version}")
     subparsers = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", title="commands"
     )

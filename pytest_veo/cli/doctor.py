@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_veo import __version__
 from pytest_veo.errors import ProbeUnavailable
 
 
@@ -79,8 +78,8 @@ def run(_args: argparse.Namespace) -> int:
         0.
     """
     print(
-        f"pytest-veo {__version__}, pytest {pytest.__version__}, Python "
-        f"{platform.python_version()}, {platform.system()} {platform.machine()}"
+        f"pytest-veo {_distribution('pytest-veo')}, pytest {pytest.__version__}, "
+        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     )
     for line in examine():
         print(f"{line.probe:<12} {line.state:<7} {line.reason}")

@@ -34,7 +34,7 @@ def test_every_command_has_a_help_of_its_own(
     assert capsys.readouterr().out.startswith(f"usage: veo {name} ")
 
 
-def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_the_distributions(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
