@@ -20,6 +20,7 @@ from pytest_veo.measure.watch import Measured
 from pytest_veo.measure.watch import Watch
 from pytest_veo.probes.catalogue import CATALOGUE
 from pytest_veo.probes.catalogue import open_probes
+from pytest_veo.probes.sleeping import SleepingProbe
 from pytest_veo.report import failure
 from pytest_veo.report import summary
 from pytest_veo.report.summary import Totals
@@ -138,9 +139,11 @@ class CheckedSession:
 
     def header(self) -> str:
         """The line under pytest's header."""
-        names = [probe.name for probe in self.meter.probes]
+        probes = self.meter.probes
+        asleep = [probe.name for probe in probes if _is_asleep(probe)]
+        awake = [probe.name for probe in probes if not _is_asleep(probe)]
         troubles = [str(trouble) for trouble in self.meter.troubles]
-        return summary.header(self.settings.level.value, names, troubles)
+        return summary.header(self.settings.level.value, awake, asleep, troubles)
 
     def outcome(self) -> dict[str, Any]:
         """What this process tells the controller at its end, as plain values."""
@@ -151,6 +154,10 @@ class CheckedSession:
             "troubles": [str(trouble) for trouble in self.meter.troubles],
             "fixtures": self._fixtures(),
         }
+
+
+def _is_asleep(probe: Probe) -> bool:
+    return isinstance(probe, SleepingProbe) and probe.is_asleep
 
 
 def _fixture_record(name: str, verdict: Verdict) -> dict[str, Any]:

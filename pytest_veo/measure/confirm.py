@@ -41,6 +41,7 @@ MOST_HANDLES = 40
 """Descriptors, threads or children that confirming may pile up."""
 MOST_BYTES = 256 << 20
 """Memory that confirming may pile up."""
+PILED_UP = "more would have piled up too much"
 LEAST_RUNS_TO_PILE_UP = 5
 """Runs that are made whatever piles up."""
 
@@ -196,6 +197,7 @@ class Confirmation:
             if table.is_clear(courses):
                 break
             if table.has_piled_up():
+                stopped = PILED_UP
                 break
             if Course.GROWING not in courses or table.has_open_handles(courses):
                 steady_ns = 0
@@ -203,7 +205,7 @@ class Confirmation:
             steady_ns = steady_ns or spent_ns
             if self._is_steady(spent_ns - steady_ns, table.runs):
                 break
-        if waits is SHORT_WAITS_S and not stopped:
+        if waits is SHORT_WAITS_S and stopped in ("", PILED_UP):
             # What was not waited for each time gets one long wait at the end.
             late = self._settle(table.glance(0), LONG_WAITS_S)
             if late.layout is table.layout:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from typing import NamedTuple
 
+from pytest_veo.measure.confirm import PILED_UP
 from pytest_veo.measure.gate import is_large
 from pytest_veo.memory.leak import Course
 from pytest_veo.memory.leak import deltas
@@ -75,7 +76,7 @@ def repeating(first: FirstRun, shown: Confirmed, budget: LeakBudget) -> list[Fin
     """Findings for the counters whose growth repeats beyond what is tolerated."""
     found = []
     places = shown.growing()
-    if places:
+    if places or shown.stopped == PILED_UP:
         places += shown.likely()
     for place in sorted(places, key=lambda i: rank(shown.layout[i])):
         counter, series = shown.layout[place], shown.series[place]

@@ -42,9 +42,23 @@ class Totals:
             setattr(self, field.name, total)
 
 
-def header(level: str, watched: Sequence[str], troubles: Sequence[str]) -> str:
-    """The line under pytest's header: what is watched and what is not."""
+def header(
+    level: str,
+    watched: Sequence[str],
+    waiting: Sequence[str],
+    troubles: Sequence[str],
+) -> str:
+    """The line under pytest's header: what is watched, and what is not.
+
+    Args:
+        level: of the leak check.
+        watched: probes that read something now.
+        waiting: probes that will once a test uses their framework.
+        troubles: what cannot be read, with its reason.
+    """
     line = f"veo: leak check {level}, watching {', '.join(watched) or 'nothing'}"
+    if waiting:
+        line += f"; once in use: {', '.join(waiting)}"
     return f"{line} ({'; '.join(troubles)})" if troubles else line
 
 
