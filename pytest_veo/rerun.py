@@ -120,7 +120,7 @@ class WiderTeardown:
         call = pytest.CallInfo.from_call(
             lambda: self._run_held_back(item, capturing, nextitem),
             when="teardown",
-            reraise=runner.get_reraise_exceptions(item.config),
+            reraise=_ends_the_session(item.config),
         )
         if call.excinfo is None:
             return None
@@ -131,6 +131,13 @@ class WiderTeardown:
     ) -> None:
         with capturing, timeouts.running(item):
             self._original(nextitem)
+
+
+def _ends_the_session(config: pytest.Config) -> tuple[type[BaseException], ...]:
+    """What is no failure of a test, as pytest's own runner has it."""
+    if config.getoption("usepdb", False):
+        return (pytest.exit.Exception,)
+    return (pytest.exit.Exception, KeyboardInterrupt)
 
 
 def _shares_parents(item: pytest.Item, nextitem: pytest.Item | StandIn | None) -> bool:

@@ -264,7 +264,8 @@ def test_off_on_the_command_line_switches_the_ini_file_off(
     pytester.makeini("[pytest]\nveo_leak_check = deep\n")
     result = check("def test_it(): pass", level="off", inprocess=True)
     result.assert_outcomes(passed=1)
-    assert "veo" not in result.stdout.str()
+    assert "veo:" not in result.stdout.str()
+    assert "= veo =" not in result.stdout.str()
 
 
 def test_bad_input_of_workers_ends_the_run_as_it_does_without_them(

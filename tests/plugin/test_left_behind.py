@@ -157,4 +157,4 @@ def test_pytest_s_runner_is_its_own_again(
     )
     plain = check(None, inprocess=True, level="")
     plain.assert_outcomes(passed=1)
-    assert "veo" not in plain.stdout.str()
+    assert "= veo =" not in plain.stdout.str()

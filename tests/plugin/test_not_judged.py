@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.plugin.test_companions import HAS_SUBTESTS
+
 
 if TYPE_CHECKING:
     from tests.plugin.conftest import Check
@@ -128,7 +130,13 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(way, id=name, marks=[HAS_SUBTESTS] * (name == "subtest"))
+        for name, way in WAYS.items()
+    ],
+)
 def test_large_locals_are_gone_before_the_next_test(check: Check, way: str) -> None:
     result = check(START + way + BEHIND)
     counts = result.parseoutcomes()
@@ -138,9 +146,7 @@ def test_large_locals_are_gone_before_the_next_test(check: Check, way: str) -> N
     assert "retention" not in text
     assert "leaks" not in text
     assert "suspected" not in text
-    result.stdout.fnmatch_lines(
-        ["2 tests judged, 1 not judged (failed, skipped, xfailed), *"]
-    )
+    result.stdout.fnmatch_lines(["2 tests judged, 1 not judged (*), *"])
 
 
 def test_an_xpassed_test_is_not_judged(check: Check) -> None:
