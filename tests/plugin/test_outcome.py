@@ -43,7 +43,7 @@ def test_a_leak_is_one_failure_and_its_clean_twin_passes(check: Check) -> None:
             "*= veo =*",
             "leaks: 1",
             "  test_it.py::test_leaks: leaked 97.7 KiB a run (host.heap)",
-            "2 tests judged, 1 run again in * (tests took *)",
+            "2 tests judged, * run again in * (tests took *)",
             "*= short test summary info =*",
             "PASSED test_it.py::test_does_not",
             "FAILED test_it.py::test_leaks - Failed: leaked 97.7 KiB a run (host.heap)",
