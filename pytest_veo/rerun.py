@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -21,8 +22,8 @@ from _pytest.junitxml import xml_key
 
 from pytest_veo import doctest_globals
 from pytest_veo import timeouts
-from pytest_veo.silence import no_warnings
 from pytest_veo.silence import silence
+from pytest_veo.unraisable import queue_of
 
 
 if TYPE_CHECKING:
@@ -164,16 +165,23 @@ class Rerunner:
         self._known_suite_properties = len(self._suite_properties)
         self._failed_subtests = _failed_subtests(item.config)
         self._known_failed_subtests = dict(self._failed_subtests)
+        self._unraisable = queue_of(item.config)
+        self._warnings: list[warnings.WarningMessage] | None = None
         self._fixturedefs = _wider_fixturedefs(item)
 
     def __enter__(self) -> Self:
         config = self._item.config
+        if self._unraisable:
+            queued = list(self._unraisable)  # of the user's own run
+            self._stack.callback(self._unraisable.extend, queued)
         self._stack.enter_context(silence(config))
+        self._warnings = self._stack.enter_context(warnings.catch_warnings(record=True))
         config.pluginmanager.register(self)
         self._stack.callback(config.pluginmanager.unregister, self)
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._forget_unraisable()
         self._stack.close()
 
     def run(self) -> str:
@@ -184,8 +192,9 @@ class Rerunner:
         """
         item = self._item
         doctest_globals.restore(item)
+        self._forget_unraisable()
         try:
-            with no_warnings(), timeouts.running(item):
+            with timeouts.running(item):
                 reports = runner.runtestprotocol(
                     item,
                     log=False,
@@ -197,11 +206,17 @@ class Rerunner:
         self._take_back()
         return why
 
+    def _forget_unraisable(self) -> None:
+        if self._unraisable:
+            self._unraisable.clear()
+
     def _why_subtests(self) -> str:
         failed = self._failed_subtests != self._known_failed_subtests
         return "a re-run did not pass (a subtest failed)" if failed else ""
 
     def _take_back(self) -> None:
+        if self._warnings:
+            self._warnings.clear()
         self._failed_subtests.clear()
         self._failed_subtests.update(self._known_failed_subtests)
         del self._item._report_sections[self._sections :]

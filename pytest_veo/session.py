@@ -27,6 +27,7 @@ from pytest_veo.report.summary import Totals
 from pytest_veo.results import RECORD_ATTRIBUTE
 from pytest_veo.results import REFUSED_KEY
 from pytest_veo.results import WORKER_KEY
+from pytest_veo.unraisable import Unraisable
 from pytest_veo.verdict import Outcome
 
 
@@ -47,6 +48,7 @@ class CheckedSession:
         self.totals = Totals()
         self.meter = open_meter(config, settings)
         self.watch: Watch | None = None
+        self.unraisable = Unraisable(config)
         self._own_budgets: dict[pytest.Item, LeakBudget] = {}
         self._keeps_all = settings.archive is not None
 
@@ -110,10 +112,13 @@ class CheckedSession:
         assert self.watch is not None
         if self.watch.inquiry.is_rerunning:
             return shim.original(item, log=log, nextitem=nextitem)
-        if not hasattr(item, "dtest"):
-            return self.watch.run(item, log=log, nextitem=nextitem)
-        with doctest_globals.kept(item):
-            return self.watch.run(item, log=log, nextitem=nextitem)
+        if hasattr(item, "dtest"):
+            with doctest_globals.kept(item):
+                reports = self.watch.run(item, log=log, nextitem=nextitem)
+        else:
+            reports = self.watch.run(item, log=log, nextitem=nextitem)
+        self.unraisable.tell()
+        return reports
 
     def judged(self, item: pytest.Item, measured: Measured) -> None:
         """Put the verdict on the reports."""
@@ -130,6 +135,7 @@ class CheckedSession:
     def pytest_unconfigure(self) -> None:
         """Give pytest its runner back."""
         shim.uninstall(self.config)
+        self.unraisable.give_back()
         self.meter.close()
 
     def _fixtures(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Nobody hears of a re-run: its reports, output, logs and warnings go nowhere."""
+"""Nobody hears of a re-run: its reports, output and logs go nowhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import sys
-import warnings
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -27,16 +26,6 @@ def silence(config: pytest.Config) -> Iterator[None]:
         _no_output(config),
     ):
         yield
-
-
-@contextlib.contextmanager
-def no_warnings() -> Iterator[None]:
-    """Drop warnings; those that are errors stay errors."""
-    with warnings.catch_warnings(record=True) as caught:
-        try:
-            yield
-        finally:
-            caught.clear()
 
 
 @contextlib.contextmanager

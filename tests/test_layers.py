@@ -27,6 +27,7 @@ FLOORS: dict[str, int] = {
     "doctest_globals": 5,
     "silence": 5,
     "timeouts": 5,
+    "unraisable": 5,
     "hookspec": 6,
     "settings": 6,
     "measure": 6,
