@@ -168,6 +168,8 @@ class Rerunner:
         self._unraisable = queue_of(item.config)
         self._warnings: list[warnings.WarningMessage] | None = None
         self._fixturedefs = _wider_fixturedefs(item)
+        self._folder_numbers = _folder_numbers(item.config)
+        self._known_folder_numbers = dict(self._folder_numbers)
 
     def __enter__(self) -> Self:
         config = self._item.config
@@ -224,6 +226,10 @@ class Rerunner:
         del self._suite_properties[self._known_suite_properties :]
         for fixturedef, count in self._fixturedefs:
             del fixturedef._finalizers[count:]
+        # A new name for each run's folder would stay: pathlib interns names, and on
+        # Python 3.12 what is interned never goes.
+        self._folder_numbers.clear()
+        self._folder_numbers.update(self._known_folder_numbers)
         forget_last_exception()
 
     def pytest_fixture_post_finalizer(self, fixturedef: Any) -> None:
@@ -248,6 +254,13 @@ def _suite_properties(config: pytest.Config) -> list[tuple[str, str]]:
     """The properties of all of the session's tests that junit XML will have."""
     xml = config.stash.get(xml_key, None)
     return xml.global_properties if xml is not None else []
+
+
+def _folder_numbers(config: pytest.Config) -> dict[str, int]:
+    """The next number of each temporary folder's name; pytest counts since 9.1."""
+    factory = getattr(config, "_tmp_path_factory", None)
+    numbers: dict[str, int] = getattr(factory, "_next_number", {})
+    return numbers
 
 
 def _failed_subtests(config: pytest.Config) -> dict[Any, int]:

@@ -135,6 +135,8 @@ class CheckedSession:
     def pytest_unconfigure(self) -> None:
         """Give pytest its runner back."""
         shim.uninstall(self.config)
+        if self.watch is not None:
+            self.watch.collector.let_go()
         self.unraisable.give_back()
         self.meter.close()
 

@@ -40,6 +40,12 @@ class Collector:
         if self._may_freeze:
             gc.freeze()
 
+    def let_go(self) -> None:
+        """Give the collector the whole heap back, at the session's end."""
+        if self._is_frozen:
+            gc.unfreeze()
+            self._is_frozen = False
+
     def rest(self, test_ns: int) -> None:
         """Collect at the end of a wider scope, everything if that is affordable.
 
