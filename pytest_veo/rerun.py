@@ -58,6 +58,7 @@ class WiderTeardown:
         self._item: pytest.Item | None = None
         self._is_guilty: Callable[[pytest.Item], bool] = lambda _: False
         self._pending: list[pytest.Item | None] = []
+        self._is_rerun = False
         self.tore_down = False
         """Whether wider scopes have gone since `watch`: figures fall that are not
         the item's."""
@@ -67,10 +68,16 @@ class WiderTeardown:
     ) -> None:
         """Look at this item once its function scope is torn down."""
         self._item, self._is_guilty = item, is_guilty
+        self._is_rerun = False
         self.tore_down = False
 
     def _teardown(self, nextitem: pytest.Item | None) -> None:
         item = self._item
+        if item is not None and self._is_rerun:
+            # Not even a test that stops the session tears more down again.
+            self._original(StandIn(item))  # type: ignore[arg-type]
+            return
+        self._is_rerun = True
         if item is None or _shares_parents(item, nextitem):
             self._original(nextitem)
             return

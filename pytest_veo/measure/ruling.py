@@ -116,10 +116,16 @@ def rule(first: FirstRun, shown: Confirmed, budget: LeakBudget) -> Verdict:
 
 
 def _used_up(shown: Confirmed, budget: LeakBudget) -> str:
-    """Why running ended, if it was for the number of runs that are allowed."""
+    """Why running ended, if the allowed runs all grew and were too few to tell."""
     if budget.reruns is None or shown.runs < budget.reruns:
         return ""
-    return f"more are not allowed (reruns={budget.reruns})"
+    for counter, series, course in zip(
+        shown.layout, shown.series, shown.courses, strict=True
+    ):
+        least = min(deltas(series), default=0)
+        if course is Course.UNDECIDED and least > 0 and is_large(counter, least):
+            return f"more are not allowed (reruns={budget.reruns})"
+    return ""
 
 
 def unconfirmed(first: FirstRun, counters: Sequence[Counter], reason: str) -> Verdict:

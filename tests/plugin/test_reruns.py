@@ -199,6 +199,26 @@ def test_an_interrupt_tears_wider_fixtures_down(
     assert noted(pytester) == ["session+", "module+", "module-", "session-"]
 
 
+def test_a_test_that_stops_the_session_tears_wider_fixtures_down_once(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    result = check(
+        NOTES
+        + """
+    def test_leaks_and_stops(session, module, request):
+        kept.append(bytearray(100_000))
+        request.session.shouldstop = "enough"
+
+    def test_is_not_run(module):
+        pass
+    """,
+        *QUICK,
+    )
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["leaks: 1"])
+    assert noted(pytester) == ["session+", "module+", "module-", "session-"]
+
+
 def test_an_interrupt_of_a_re_run_tears_wider_fixtures_down(
     check: Check, pytester: pytest.Pytester
 ) -> None:

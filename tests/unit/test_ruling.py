@@ -156,3 +156,9 @@ def test_device_memory_that_only_the_collector_freed_is_collectable() -> None:
 def test_little_host_memory_that_the_collector_freed_is_not_worth_a_word() -> None:
     raw, settled = first_run(300, 5_000, 0, 0), first_run(0, 0, 0, 0)
     assert collectable(raw, settled, LeakBudget()) is CLEAN
+
+
+def test_small_growth_in_few_allowed_runs_is_nothing_yet() -> None:
+    shown = confirmed((5, 700, 0, 0), (OPEN, OPEN, FLAT, FLAT))
+    verdict = rule(first_run(77, 2_500, 0, 0), shown, LeakBudget(reruns=5))
+    assert verdict.outcome is Outcome.CLEAN
