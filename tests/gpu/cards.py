@@ -44,7 +44,7 @@ class Cards:
     """Why the driver does not tell a process's bytes; empty: it does."""
 
 
-def find(nodes: tuple[pathlib.Path, ...] = NODES) -> Cards:
+def find(nodes: tuple[pathlib.Path, ...]) -> Cards:
     """Ask the driver, which this process then has initialised.
 
     Args:
@@ -141,10 +141,10 @@ def ask(python: str = sys.executable) -> Cards:
     )
 
 
-def main() -> int:
+def main(nodes: tuple[pathlib.Path, ...] = NODES) -> int:
     """Print what is here, or why nothing is."""
     try:
-        cards = find()
+        cards = find(nodes)
     except NoCard as reason:
         print(reason)
         return NONE_HERE

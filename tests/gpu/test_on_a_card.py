@@ -49,6 +49,10 @@ class Stage:
         self._end = time.monotonic() + PLAYED_S
         self._cards = cards
         self._reasons: dict[str, str] = {}
+        unknown = required() - {one.framework for one in play.selection()}
+        if unknown:
+            told = f"VEO_REQUIRE_GPU: no scenario is of {', '.join(sorted(unknown))}"
+            pytest.fail(told, pytrace=False)
         self.environment = play.environment(os.environ)
 
     def ready_for(self, scenario: Scenario) -> None:
@@ -67,9 +71,14 @@ class Stage:
             pytest.skip(self._cards.unlisted)
 
 
+def required() -> set[str]:
+    """Frameworks that must be played, by VEO_REQUIRE_GPU."""
+    return set(os.environ.get("VEO_REQUIRE_GPU", "").split(",")) - {""}
+
+
 def cannot_play(framework: str, reason: str) -> NoReturn:
     """Skip for a person, fail where VEO_REQUIRE_GPU names the framework."""
-    if framework in os.environ.get("VEO_REQUIRE_GPU", "").split(","):
+    if framework in required():
         pytest.fail(f"VEO_REQUIRE_GPU names it, but {reason}", pytrace=False)
     pytest.skip(reason)
 
@@ -92,4 +101,4 @@ def test_the_plugin_says_what_the_table_says(
     told = judging.complaint(
         scenario, twin, cards.uuids, session.status, session.records()
     )
-    assert not told, session.output
+    assert not told, f"{told}\n{session.output}"
