@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from pytest_veo.budget import Tolerance
     from pytest_veo.errors import ProbeUnavailable
     from pytest_veo.errors import VeoError
+    from pytest_veo.frames.series import FrameSeries
     from pytest_veo.memory.snapshot import Counter
     from pytest_veo.memory.snapshot import Kind
     from pytest_veo.memory.snapshot import Reading
     from pytest_veo.memory.snapshot import Rung
     from pytest_veo.memory.snapshot import Trouble
     from pytest_veo.probes.base import Probe
+    from pytest_veo.readers import read_frames
+    from pytest_veo.readers import register_reader
     from pytest_veo.units import Unit
     from pytest_veo.verdict import Finding
     from pytest_veo.verdict import Outcome
@@ -34,6 +37,7 @@ __all__ = [
     "Allowance",
     "Counter",
     "Finding",
+    "FrameSeries",
     "Kind",
     "LeakBudget",
     "Level",
@@ -48,12 +52,15 @@ __all__ = [
     "VeoError",
     "Verdict",
     "__version__",
+    "read_frames",
+    "register_reader",
 ]
 
 _HOMES = {
     "Allowance": "budget",
     "Counter": "memory.snapshot",
     "Finding": "verdict",
+    "FrameSeries": "frames.series",
     "Kind": "memory.snapshot",
     "LeakBudget": "budget",
     "Level": "budget",
@@ -67,6 +74,8 @@ _HOMES = {
     "Unit": "units",
     "VeoError": "errors",
     "Verdict": "verdict",
+    "read_frames": "readers",
+    "register_reader": "readers",
 }
 
 

@@ -20,5 +20,5 @@ def test_the_collector_sees_the_whole_heap_again_after_the_session(
         print("status", int(status), "left frozen", gc.get_freeze_count() > before)
         """.replace("*ARGS", '"-p", "no:randomly"'),
     )
-    result = pytester.runpython("outer.py")
+    result = pytester.runpython(pytester.path / "outer.py")
     result.stdout.fnmatch_lines(["status 0 left frozen False"])
