@@ -49,6 +49,9 @@ class CheckedSession:
         self.meter = open_meter(config, settings)
         self.watch: Watch | None = None
         self.unraisable = Unraisable(config)
+        self._probe_names = tuple(
+            dict.fromkeys((*CATALOGUE, *(probe.name for probe in self.meter.probes)))
+        )
         self._own_budgets: dict[pytest.Item, LeakBudget] = {}
         self._keeps_all = settings.archive is not None
 
@@ -97,6 +100,8 @@ class CheckedSession:
                     or base
                 )
             budget = settings_.leak_budget(item, budget, today)
+            place = f"{item.nodeid}: veo_leak"
+            settings_.check_counters(budget, self._probe_names, place)
             settings_.memory_budgets(item)
             if budget is not base:
                 self._own_budgets[item] = budget
@@ -195,6 +200,8 @@ def open_meter(config: pytest.Config, settings: Settings) -> Meter:
     ):
         _, place = options.text(config, option)
         settings_.check_probes(names, tuple(catalogue), place)
+    _, place = options.text(config, "tolerance")
+    settings_.check_counters(settings.budget, tuple(catalogue), place)
     opened = open_probes(settings.probes or tuple(catalogue), catalogue)
     return Meter(opened.ready, opened.troubles)
 

@@ -137,6 +137,19 @@ def check_probes(names: Iterable[str], known: Sequence[str], place: str) -> None
             )
 
 
+def check_counters(budget: LeakBudget, probes: Sequence[str], place: str) -> None:
+    """Refuse a counter of a probe that nobody registered; patterns may mean any.
+
+    Raises:
+        BadSetting: naming the place and the known probes.
+    """
+    named = (*(tolerance.pattern for tolerance in budget.tolerances), *budget.counters)
+    for pattern in named:
+        name = pattern.partition(".")[0]
+        if name.isidentifier():
+            check_probes((name,), probes, place)
+
+
 def _tolerances(text: str, place: str) -> tuple[Tolerance, ...]:
     found = []
     for part in _names(text):

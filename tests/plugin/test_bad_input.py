@@ -65,6 +65,11 @@ def refused(result: pytest.RunResult, pytester: pytest.Pytester, line: str) -> N
             "host.heap or torch.allocated",
         ),
         (
+            "--veo-tolerance=torch.*=0 B,hots.heap=4 KiB",
+            f"--veo-tolerance: there is no probe 'hots', known are {PROBES} "
+            "(did you mean 'host'?)",
+        ),
+        (
             "--veo-tolerance=host.heap=lots",
             "--veo-tolerance: 'lots': write a size such as '64 KiB'",
         ),
@@ -202,6 +207,30 @@ def test_a_marker_on_a_class_or_module_is_checked_too(
         pytester,
         "test_it.py::TestIt::test_marked: veo_leak(level): 'of' is none of off, "
         "fast, deep (did you mean 'off'?)",
+    )
+
+
+def test_a_marker_s_counters_belong_to_probes_that_exist(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    result = check(
+        """
+        import pytest
+
+        def test_first():
+            open("ran", "w").close()
+
+        @pytest.mark.veo_leak(counters=["*.used", "torhc.allocated"])
+        def test_marked():
+            pass
+        """,
+        inprocess=True,
+    )
+    refused(
+        result,
+        pytester,
+        f"test_it.py::test_marked: veo_leak: there is no probe 'torhc', known are "
+        f"{PROBES} (did you mean 'torch'?)",
     )
 
 
