@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from tests.gpu import cards
+from tests.gpu import play
 from tests.gpu.cards import ROOT
 from tests.simgpu.driver import Sim
 from tests.simgpu.layout import View
@@ -37,13 +38,15 @@ def run(
     )
 
 
-def stand_in(folder: pathlib.Path, answer: str, status: int) -> str:
-    """An interpreter that answers for the cards, and echoes what it is asked else."""
+def stand_in(
+    folder: pathlib.Path, answer: str, status: int, otherwise: str = "echo"
+) -> str:
+    """An interpreter that answers for the cards; what it is asked else, it echoes."""
     path = folder / "python"
     path.write_text(
         "#!/bin/sh\n"
         f'[ "$2" = tests.gpu.cards ] && {{ echo "{answer}"; exit {status}; }}\n'
-        'echo "$@"\n'
+        f'{otherwise} "$@"\n'
     )
     path.chmod(0o755)
     return str(path)
@@ -73,6 +76,19 @@ def test_with_a_card_it_runs_the_tests_marked_gpu(tmp_path: pathlib.Path) -> Non
         "ci/gpu: a card\n"
         "-m pytest -c tests/gpu/gpu.ini --rootdir=. -m gpu -rs tests/gpu -k torch\n"
     )
+
+
+@without_a_gpu
+def test_what_it_runs_skips_every_scenario_for_one_reason(
+    tmp_path: pathlib.Path,
+) -> None:
+    done = run(stand_in(tmp_path, "a card", 0, f"exec {sys.executable}"), "", "-q")
+    plays = 2 * len(play.selection())
+    told = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
+    assert done.returncode == 0, done.stdout
+    assert len(told) == 1, done.stdout
+    assert told[0].startswith(f"SKIPPED [{plays}]")
+    assert told[0].endswith(NO_NODE)
 
 
 def asked_over(sim: Sim, first: str = "pass") -> subprocess.CompletedProcess[str]:
