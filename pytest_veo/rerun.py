@@ -203,7 +203,9 @@ class Rerunner:
         doctest_globals.restore(item)
         self._forget_unraisable()
         try:
-            with timeouts.running(item):
+            # Within a context of its own, what was warned about once counts anew: as
+            # between two tests, so that no module's list of warnings grows.
+            with timeouts.running(item), warnings.catch_warnings():
                 reports = runner.runtestprotocol(
                     item,
                     log=False,

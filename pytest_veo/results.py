@@ -64,6 +64,8 @@ class SessionResults:
         """Tests whose present attempt is none of those that count."""
         self._complaints: list[str] = []
         self._ended: Tally[str] = Tally()
+        self._is_broken = False
+        """Whether the archive took a record less than there were."""
         self._writer = self._open_archive()
 
     def _open_archive(self) -> RunWriter | None:
@@ -127,8 +129,9 @@ class SessionResults:
         try:
             self._writer.add(record)
         except ArchiveError as error:
-            self._complaints.append(f"archive: {error}")
-            self._writer = None
+            if not self._is_broken:
+                self._complaints.append(f"archive: {error}")
+            self._is_broken = True
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

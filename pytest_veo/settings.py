@@ -7,6 +7,7 @@ the ini file. Whatever means nothing is refused before the first test.
 from __future__ import annotations
 
 import datetime
+import fnmatch
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from pytest_veo.errors import BadSetting
 from pytest_veo.options import EVIDENCE
 from pytest_veo.options import GC_MODES
 from pytest_veo.options import text
+from pytest_veo.probes.catalogue import COUNTERS
 from pytest_veo.units import parse_bytes
 from pytest_veo.units import parse_ns
 
@@ -138,16 +140,22 @@ def check_probes(names: Iterable[str], known: Sequence[str], place: str) -> None
 
 
 def check_counters(budget: LeakBudget, probes: Sequence[str], place: str) -> None:
-    """Refuse a counter of a probe that nobody registered; patterns may mean any.
+    """Refuse a counter that no probe has; patterns may mean any.
 
     Raises:
         BadSetting: naming the place and the known probes.
     """
     named = (*(tolerance.pattern for tolerance in budget.tolerances), *budget.counters)
     for pattern in named:
-        name = pattern.partition(".")[0]
+        name, _, counter = pattern.partition(".")
         if name.isidentifier():
             check_probes((name,), probes, place)
+        known = COUNTERS.get(name, ())
+        if known and not fnmatch.filter(known, counter):
+            raise BadSetting(
+                f"{place}: probe {name!r} has no counter {counter!r}, it has "
+                f"{', '.join(known)}{_hint(counter, known)}"
+            )
 
 
 def _tolerances(text: str, place: str) -> tuple[Tolerance, ...]:

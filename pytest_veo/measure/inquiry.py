@@ -241,13 +241,13 @@ def _limits(
     budget: LeakBudget, suspicions: list[Suspicion], *, is_experienced: bool
 ) -> Limits:
     deep = budget.level is Level.DEEP
-    most = 4096 if deep else 256
+    most = 4096 if deep else 600
     hasty_runs = 1 if is_experienced and not any_large(suspicions) else 2
     return Limits(
         most_runs=most if budget.reruns is None else min(most, budget.reruns),
         time_ns=budget.confirm_time_ns,
         patience_ns=2_000_000_000 if deep else 150_000_000,
-        patience_runs=1500 if deep else 100,
+        patience_runs=1500 if deep else 300,
         suspects=None if deep else frozenset(s.counter for s in suspicions),
         quiet_runs=3 if deep else hasty_runs,
     )

@@ -99,6 +99,7 @@ class Watch:
         self.ledger = Ledger()
         self.debts = Debts()
         self._closed: list[tuple[Booking, Glance]] = []
+        self._looked: FirstRun | None = None
         self._standing: Glance | None = None
         """The figures just before wider scopes went."""
         self.spares = Spares()
@@ -120,7 +121,7 @@ class Watch:
         if wider is None:
             wider = self._wider = WiderTeardown(item.session)
         before = self._start()
-        self._standing = None
+        self._standing = self._looked = None
         wider.watch(item, self._looks_guilty)
         try:
             return self._run(item, wider, before, log=log, nextitem=nextitem)
@@ -148,6 +149,7 @@ class Watch:
             # Looked at before the wider scopes went, and looked innocent.
             self.totals.judged += 1
             self._before = None
+            measured.first = self._looked
         else:
             self.inquiry.credit.earn(measured.duration_ns)
             self._judge(item, before, measured)
@@ -218,13 +220,16 @@ class Watch:
     def _looks_guilty(self, item: pytest.Item) -> bool:
         """Whether wider fixtures must stand until the item was looked at."""
         level = self._budget_of(item).level
-        after = self._standing = self.meter.glance()
         if level is Level.OFF or self._errors or self.inquiry.is_rerunning:
+            self._standing = self.meter.glance()
             return False
+        after = self._standing = self._collected()
         if level is Level.DEEP or self._before is None:
             return True
-        grown = self._own_growth(self._before, after)
-        return not self.gate.is_quiet(after.layout, grown, _fixtures(item))
+        self._looked = self._first_run(self._before, after)
+        return not self.gate.is_quiet(
+            after.layout, self._looked.growth, _fixtures(item)
+        )
 
     def _judge(self, item: pytest.Item, before: Glance, measured: Measured) -> None:
         level = self._budget_of(item).level

@@ -76,6 +76,40 @@ CATALOGUE: Mapping[str, Factory] = MappingProxyType(
 """Name to factory, in the order in which probes are read and reported."""
 
 
+COUNTERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "host": (
+            "python_blocks",
+            "heap",
+            "mapped",
+            "shared",
+            "threads",
+            "descriptors",
+            "children",
+            "rss",
+            "asyncio_tasks",
+        ),
+        "nvml": ("process", "device_used", "device_used_and_reserved"),
+        "torch": (
+            "allocated",
+            "allocated_peak",
+            "allocations",
+            "active",
+            "requested",
+            "reserved",
+            "private_pools",
+            "pinned",
+            "pinned_held",
+        ),
+        "cupy": ("used", "held", "pinned", "pinned_held"),
+        "numba": ("allocations", "allocated", "pending"),
+        "rmm": ("allocated", "allocations"),
+        "jax": ("arrays", "array_bytes", "allocated", "held"),
+        "onnxruntime": ("sessions", "values", "bindings"),
+    }
+)
+"""The counters of probes whose set does not depend on the machine."""
+
 KNOWN: tuple[str, ...] = tuple(CATALOGUE)
 
 

@@ -322,3 +322,11 @@ def test_a_missing_source_is_not_missed_where_nothing_runs(check: Check) -> None
         "def test_it(): pass", "--veo-require=host", "--collect-only", inprocess=True
     )
     assert result.ret == pytest.ExitCode.OK
+
+
+def test_a_counter_that_its_probe_does_not_have_is_refused(check: Check) -> None:
+    result = check("def test_it(): pass", "--veo-tolerance=host.hepa=4 KiB")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: *: probe 'host' has no counter 'hepa', it has * (did you mean 'heap'?)"]
+    )

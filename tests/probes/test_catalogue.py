@@ -11,6 +11,7 @@ from pytest_veo.errors import ProbeUnavailable
 from pytest_veo.memory.snapshot import Trouble
 from pytest_veo.probes.base import Probe
 from pytest_veo.probes.catalogue import CATALOGUE
+from pytest_veo.probes.catalogue import COUNTERS
 from pytest_veo.probes.catalogue import KNOWN
 from pytest_veo.probes.catalogue import Factory
 from pytest_veo.probes.catalogue import open_probes
@@ -141,3 +142,11 @@ def test_a_probe_that_sleeps_imports_neither_its_library_nor_its_own_file() -> N
         str([False] * 9),
         "[]",
     ]
+
+
+def test_the_host_probe_has_the_counters_that_settings_know() -> None:
+    (probe,) = open_probes(["host"]).ready
+    names = {reading.counter.name for reading in probe.read()}
+    assert names <= set(COUNTERS["host"])
+    assert "heap" in names
+    probe.close()
