@@ -101,6 +101,11 @@ class WiderTeardown:
         stack = list(self._state.stack)
         return stack != needed[: len(stack)]
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether wider scopes wait to be torn down."""
+        return bool(self._pending)
+
     def leave(self) -> None:
         """The item is done with; teardown is pytest's own again."""
         self._item = None

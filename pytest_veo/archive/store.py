@@ -134,7 +134,7 @@ def load_run(archive: Path, run_id: str) -> Run:
         ArchiveError: the run is not there, or its header cannot be read.
     """
     folder = archive / "runs" / run_id
-    if folder.parent != archive / "runs" or not folder.is_dir():
+    if run_id not in run_ids(archive):
         raise ArchiveError(f"there is no run {run_id!r} in {str(archive)!r}")
     try:
         data = json.loads((folder / _HEADER).read_text(encoding="utf-8"))

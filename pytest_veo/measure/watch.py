@@ -153,6 +153,8 @@ class Watch:
         else:
             self.inquiry.credit.earn(measured.duration_ns)
             self._judge(item, before, measured)
+        if wider.holds_back:
+            self._standing = self.meter.glance()  # re-runs may have moved it
         late = wider.finish(is_last=log and _ends_session(item, measured.verdict))
         if late is not None:
             reports[-1] = late
@@ -293,7 +295,8 @@ class Watch:
             self.gate.saw(first.after.layout, first.growth, fixtures, settled=True)
         spent_ns = time.perf_counter_ns() - began
         self.totals.confirm_ns += spent_ns
-        self.inquiry.credit.spend(spent_ns)
+        if not verdict.is_leak:  # time that found something was well spent
+            self.inquiry.credit.spend(spent_ns)
         if verdict is not CLEAN:
             verdict = self._reviewed(item, verdict._replace(spent_ns=spent_ns))
         measured.verdict = verdict
