@@ -41,19 +41,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the hooks of our own."""
     pluginmanager.add_hookspecs(hookspec)
+    pluginmanager.register(_Starter(), "veo-start")
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the checks if the settings ask for any."""
+    """Declare the markers, and what is to be done at the very end."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
-    if options.level(config) == "off":
-        return
-    try:
-        _start(config)
-    except (BadSetting, ArchiveError) as error:
-        raise pytest.UsageError(str(error)) from error
+    # What is registered first runs last: after pytest has collected five times over,
+    # looking for unraisable exceptions.
+    config.add_cleanup(lambda: _thaw(config))
+
+
+class _Starter:
+    """Starts the checks once all other plugins are configured."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        if options.level(config) == "off":
+            return
+        try:
+            _start(config)
+        except (BadSetting, ArchiveError) as error:
+            raise pytest.UsageError(str(error)) from error
+
+
+def _thaw(config: pytest.Config) -> None:
+    session = config.stash.get(SESSION_KEY, None)
+    if session is not None and session.watch is not None:
+        session.watch.collector.let_go()
 
 
 def _start(config: pytest.Config) -> None:

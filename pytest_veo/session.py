@@ -141,7 +141,7 @@ class CheckedSession:
         """Give pytest its runner back."""
         shim.uninstall(self.config)
         if self.watch is not None:
-            self.watch.collector.let_go()
+            self.watch.collector.thaw()
         self.unraisable.give_back()
         self.meter.close()
 

@@ -328,7 +328,5 @@ def test_a_counter_that_its_probe_does_not_have_is_refused(check: Check) -> None
     result = check("def test_it(): pass", "--veo-tolerance=host.hepa=4 KiB")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        [
-            "ERROR: *: probe 'host' has no counter 'hepa', it has *"
-        ]
+        ["ERROR: *: probe 'host' has no counter 'hepa', it has *"]
     )
