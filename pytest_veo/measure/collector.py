@@ -39,6 +39,7 @@ class Collector:
         gc.collect()
         if self._may_freeze:
             gc.freeze()
+            self._is_frozen = True
 
     def let_go(self) -> None:
         """Give the collector the whole heap back, at the session's end."""
