@@ -38,6 +38,8 @@ _FIRST_IDLE = {"host.python_blocks": (35, 6), "host.heap": (304, 64)}
 (measured, pytest 9)."""
 _CLEARED_KEPT = 9
 _CLEARED_LEAST = 3
+_CLEARED_TESTS = 128
+"""So few tests, or it is no noise: to look into a rare one costs less than to miss."""
 _NEVER = 1 << 62
 
 
@@ -68,7 +70,7 @@ def any_large(suspicions: Sequence[Suspicion]) -> bool:
     return any(suspicion.is_large for suspicion in suspicions)
 
 
-class _Idle:
+class Idle:
     """What tests of one kind that turned out to be clean have cost of late."""
 
     __slots__ = ("_recent", "_turn", "cost")
@@ -99,12 +101,12 @@ class _Lane:
 
     def __init__(self, layout: Sequence[Counter], fixtures: int) -> None:
         self.layout = layout
-        self.idle: dict[bool, list[tuple[int, _Idle]]] = {False: [], True: []}
+        self.idle: dict[bool, list[tuple[int, Idle]]] = {False: [], True: []}
         for place, counter in enumerate(layout):
             if counter.key in _FIRST_IDLE:
                 test, fixture = _FIRST_IDLE[counter.key]
                 for settled in (False, True):
-                    idle = _Idle(test + fixture * fixtures)
+                    idle = Idle(test + fixture * fixtures)
                     self.idle[settled].append((place, idle))
         self.limits: list[int] | None = None
         """Of growth before settling; None: to be made anew."""
@@ -134,7 +136,9 @@ class Gate:
     def __init__(self) -> None:
         self._lanes: dict[tuple[int, int], _Lane] = {}
         self._noise: dict[Counter, float] = {}
-        self._cleared: dict[Counter, list[int]] = {}
+        self._cleared: dict[Counter, list[tuple[int, int]]] = {}
+        """The test that each was seen in, and its growth."""
+        self._tests = 0
         self._quiet = 0
 
     def _lane(self, layout: Sequence[Counter], fixtures: int) -> _Lane:
@@ -153,6 +157,7 @@ class Gate:
             growth: of each, before anything was settled.
             fixtures: how many fixtures the test uses.
         """
+        self._tests += 1
         lane = self._lane(layout, fixtures)
         limits = lane.limits
         if limits is None:
@@ -199,11 +204,14 @@ class Gate:
             if suspicion.counter.always:
                 continue
             known = self._cleared.setdefault(suspicion.counter, [])
-            known.append(min(suspicion.growth, _most_noise(suspicion.counter)))
+            growth = min(suspicion.growth, _most_noise(suspicion.counter))
+            known.append((self._tests, growth))
             del known[:-_CLEARED_KEPT]
-            if len(known) >= _CLEARED_LEAST:
+            since = self._tests - _CLEARED_TESTS
+            recent = sorted(growth for test, growth in known if test > since)
+            if len(recent) >= _CLEARED_LEAST:
                 # Not the largest: the first use of something is no noise.
-                self._noise[suspicion.counter] = float(sorted(known)[-2])
+                self._noise[suspicion.counter] = float(recent[-2])
         self._forget_limits()
 
     @property

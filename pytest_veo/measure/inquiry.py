@@ -26,7 +26,6 @@ from pytest_veo.memory.leak import LONG_RUNS
 from pytest_veo.rerun import Rerunner
 from pytest_veo.verdict import CLEAN
 from pytest_veo.verdict import SMALL
-from pytest_veo.verdict import Outcome
 from pytest_veo.verdict import Verdict
 
 
@@ -120,8 +119,6 @@ class Inquiry:
         verdict = rule(first, shown, budget)
         if verdict.is_leak:
             return self._certain(item, budget, first, shown, limits, verdict)
-        if verdict.outcome is Outcome.CLEAN:
-            self._gate.cleared(suspicions)
         return verdict
 
     def _certain(

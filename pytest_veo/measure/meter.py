@@ -22,6 +22,7 @@ from pytest_veo.probes.sleeping import SleepingProbe
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from collections.abc import Iterable
     from collections.abc import Sequence
 
@@ -132,11 +133,21 @@ class Meter:
             self._drop(probe, error)
             return False
 
-    def glance(self) -> Glance:
-        """The cheap figures; nothing is collected, synchronised or imported."""
+    @property
+    def can_skip_blocks(self) -> bool:
+        """Whether a glance can do without counting Python's blocks."""
+        return self._lone_host is not None and self._lone_host.can_skip_blocks
+
+    def glance(self, blocks: Callable[[], int] | None = None) -> Glance:
+        """The cheap figures; nothing is collected, synchronised or imported.
+
+        Args:
+            blocks: gives Python's blocks, the first figure, instead of counting them;
+                only where `can_skip_blocks`.
+        """
         host = self._lone_host
         if host is not None:
-            values = host.glance()
+            values = host.glance() if blocks is None else host.glance(blocks)
             # A framework comes with modules, a driver with a mapped library.
             signs = (len(sys.modules), values[host.shared_place])
             if signs == self._signs:

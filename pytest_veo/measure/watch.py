@@ -33,8 +33,11 @@ from pytest_veo.measure.phases import run_phases
 from pytest_veo.measure.release import release_frames
 from pytest_veo.measure.ruling import FirstRun
 from pytest_veo.measure.ruling import collectable
+from pytest_veo.measure.ruling import unconfirmed
 from pytest_veo.measure.settle import Spares
+from pytest_veo.measure.thrift import Thrift
 from pytest_veo.memory.charge import Ledger
+from pytest_veo.probes.host import BLOCKS
 from pytest_veo.probes.host import HEAP
 from pytest_veo.rerun import WiderTeardown
 from pytest_veo.rerun import forget_last_exception
@@ -104,6 +107,7 @@ class Watch:
         """The figures just before wider scopes went."""
         self.spares = Spares()
         self.collector = Collector(may_freeze=settings.freeze)
+        self.thrift = Thrift()
         self._budget_of = budget_of
         self._judged = judged
         self.inquiry = Inquiry(config, settings, meter, self.gate, totals)
@@ -193,6 +197,7 @@ class Watch:
         before = self._before
         if before is None:
             before = self._before = self._at_rest()
+            self.thrift.rest()
         else:
             # Since then pytest has logged the last test; its lists grow in leaps.
             drift = self.meter.heap_since(before)
@@ -203,12 +208,15 @@ class Watch:
     def _at_rest(self) -> Glance:
         """The figures of a process at rest, before a test."""
         self.collector.rest(self.totals.test_ns)
-        return self._collected()
+        # While the figures after a test are read, those before it are held; so here.
+        held = self.meter.glance()
+        before = self._collected()
+        del held
+        return before
 
     def _collected(self) -> Glance:
         """The figures once what the last test left to the collector is gone."""
-        if self.settings.freeze and not self.meter.watches_devices:
-            self.collector.sweep()
+        self._swept()
         return self.meter.glance()
 
     def _own_growth(self, before: Glance, after: Glance) -> list[int]:
@@ -229,26 +237,56 @@ class Watch:
         if level is Level.DEEP or self._before is None:
             return True
         self._looked = self._first_run(self._before, after)
-        return not self.gate.is_quiet(
-            after.layout, self._looked.growth, _fixtures(item)
-        )
+        if self.gate.is_quiet(after.layout, self._looked.growth, _fixtures(item)):
+            return False
+        self.thrift.must_count()
+        return True
 
     def _judge(self, item: pytest.Item, before: Glance, measured: Measured) -> None:
-        level = self._budget_of(item).level
-        after = self._collected()
+        budget = self._budget_of(item)
+        fixtures = _fixtures(item)
+        after = self._ended(before, budget, fixtures, measured.duration_ns)
         self._before = after
-        if level is Level.OFF:
+        if budget.level is Level.OFF:
             measured.verdict = _OFF
             self.totals.not_judged += 1
             return
         self.totals.judged += 1
         grown = self._own_growth(before, after)
-        fixtures = _fixtures(item)
         measured.first = FirstRun(before, after, grown)
-        if level is Level.DEEP or not self.gate.is_quiet(after.layout, grown, fixtures):
+        is_quiet = self.gate.is_quiet(after.layout, grown, fixtures)
+        if budget.level is Level.DEEP or not is_quiet:
             self._look_closer(item, before, measured)
-        else:
-            self.gate.saw(after.layout, grown, fixtures)
+        elif self.thrift.is_counted:
+            self.thrift.saw(grown[0], fixtures)
+            if not self.thrift.others:
+                self.gate.saw(after.layout, grown, fixtures)
+
+    def _ended(
+        self, before: Glance, budget: LeakBudget, fixtures: int, test_ns: int
+    ) -> Glance:
+        """The figures after a test, once what it left to the collector is gone."""
+        thrift = self.thrift
+        newborn = self._swept()
+        if (
+            budget.level is Level.FAST
+            and self.settings.archive is None  # that has each test's own figures
+            and thrift.may_skip(newborn, fixtures, test_ns)
+            and self.meter.can_skip_blocks
+            and BLOCKS not in self.ledger.in_window()
+        ):
+            self.totals.together += 1
+            return self.meter.glance(thrift.idle(before.values[0], fixtures))
+        began = time.perf_counter_ns()
+        after = self.meter.glance()
+        thrift.counted(time.perf_counter_ns() - began)
+        return after
+
+    def _swept(self) -> tuple[int, int, int]:
+        """Collect what the test left; the collector's counts before."""
+        if self.settings.freeze and not self.meter.watches_devices:
+            return self.collector.sweep()
+        return _UNKNOWN
 
     def _let_go(self, measured: Measured) -> None:
         """Release what failures hold; the next test starts from rest."""
@@ -275,21 +313,18 @@ class Watch:
         assert raw is not None
         budget = self._budget_of(item)
         began = time.perf_counter_ns()
-        first = self._first_run(before, self._settled(item, before))
+        first = _no_more(self._first_run(before, self._settled(item, before)), raw)
         seen = self.gate.suspicions(first.after.layout, first.growth, _fixtures(item))
         suspicions = [s for s in seen if _is_judged(s, budget)]
         measured.first = first
         self._before = first.after
         verdict = CLEAN
         if suspicions or budget.level is Level.DEEP:
-            verdict = self.inquiry.confirm(
-                item, budget, first, measured.duration_ns, suspicions
-            )
-            if self.inquiry.ran:
-                self._before = None
+            verdict = self._confirmed(item, budget, measured, suspicions)
         if verdict is CLEAN:
             verdict = collectable(raw, first, budget)
-        if not verdict.is_leak and not any_large(seen):
+        is_own = not self.thrift.others
+        if not verdict.is_leak and is_own and not any_large(seen):
             fixtures = _fixtures(item)
             self.gate.saw(raw.after.layout, raw.growth, fixtures)
             self.gate.saw(first.after.layout, first.growth, fixtures, settled=True)
@@ -300,6 +335,31 @@ class Watch:
         if verdict is not CLEAN:
             verdict = self._reviewed(item, verdict._replace(spent_ns=spent_ns))
         measured.verdict = verdict
+
+    def _confirmed(
+        self,
+        item: pytest.Item,
+        budget: LeakBudget,
+        measured: Measured,
+        suspicions: list[Suspicion],
+    ) -> Verdict:
+        first = measured.first
+        assert first is not None
+        verdict = self.inquiry.confirm(
+            item, budget, first, measured.duration_ns, suspicions
+        )
+        is_clean = verdict.outcome is Outcome.CLEAN
+        if self.inquiry.ran:
+            self._before = None
+        others = self.thrift.others
+        if not others:
+            if self.inquiry.ran and is_clean:
+                self.gate.cleared(suspicions)
+        elif any(suspicion.counter is BLOCKS for suspicion in suspicions):
+            is_told = self.thrift.alarm() > 1 or any_large(suspicions)
+            if is_clean and is_told:
+                return unconfirmed(first, [BLOCKS], _together(others))
+        return verdict
 
     def _first_run(self, before: Glance, after: Glance) -> FirstRun:
         return FirstRun(before, after, self._own_growth(before, after))
@@ -365,7 +425,24 @@ def _freed(stages: list[Glance]) -> list[Amounts]:
     ]
 
 
+_UNKNOWN = (0, 1, 0)
+"""The collector's counts where it was not asked to collect."""
 _OFF = Verdict(outcome=Outcome.NOT_JUDGED, reason="its level is off")
+
+
+def _no_more(settled: FirstRun, raw: FirstRun) -> FirstRun:
+    """Settling frees; what is more than before it is the look's own."""
+    if settled.after.layout is not raw.after.layout:
+        return settled
+    growth = list(map(min, settled.growth, raw.growth))
+    return settled._replace(growth=growth)
+
+
+def _together(others: int) -> str:
+    return (
+        f"by this test or one of the {others} before it: tests this short are counted "
+        "together (level deep counts after each)"
+    )
 
 
 def _ends_session(item: pytest.Item, verdict: Verdict) -> bool:

@@ -108,7 +108,9 @@ class HostProbe:
         self._pid = 0
         self.shared_place = -1
         """Where `SHARED` stands in a glance; -1: it does not."""
-        self.glance: Callable[[], tuple[int, ...]] = lambda: ()
+        self.glance: Callable[..., tuple[int, ...]] = lambda: ()
+        self.can_skip_blocks = False
+        """Whether `glance` may be given what to take for Python's blocks."""
 
     def open(self) -> None:
         """Find out what this system offers."""
@@ -157,7 +159,8 @@ class HostProbe:
         self.counters = tuple(counters)
         self.shared_place = counters.index(SHARED) if SHARED in counters else -1
         self.troubles = tuple(missing)
-        self.glance = self._fast() if len(counters) == 7 else self._slow
+        self.can_skip_blocks = len(counters) == 7
+        self.glance = self._fast() if self.can_skip_blocks else self._slow
 
     def _open_statm(self) -> None:
         try:
@@ -181,7 +184,7 @@ class HostProbe:
         """Always: a process is its own host."""
         return True
 
-    def _fast(self) -> Callable[[], tuple[int, ...]]:
+    def _fast(self) -> Callable[..., tuple[int, ...]]:
         """`glance` for Linux with glibc, every look-up done beforehand."""
         mallinfo = self._mallinfo
         assert mallinfo is not None
@@ -191,13 +194,13 @@ class HostProbe:
         statm, children, task = self._statm, self._children, self._task_folder
         page = _PAGE_BYTES
 
-        def glance() -> tuple[int, ...]:
+        def glance(count: Callable[[], int] = blocks) -> tuple[int, ...]:
             heap = mallinfo()
             hblkhd = heap.hblkhd
             words = pread(statm, 128, 0).split()
             data = int(words[5]) * page
             return (
-                blocks(),
+                count(),
                 heap.uordblks + hblkhd,
                 data - heap.arena - hblkhd,
                 int(words[0]) * page - data,
@@ -277,6 +280,7 @@ class HostProbe:
                     os.close(descriptor)
         self._statm = self._children = self._task_folder = self._fd_folder = -1
         self.counters = ()
+        self.can_skip_blocks = False
         self.glance = tuple
 
 

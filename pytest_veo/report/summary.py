@@ -32,6 +32,8 @@ class Totals:
     not_followed: int = 0
     confirm_ns: int = 0
     test_ns: int = 0
+    together: int = 0
+    """Tests so short that Python's blocks were counted over several of them."""
     unmeasured: int = 0
     """Tests that another plugin ran out of our sight."""
 
@@ -129,6 +131,8 @@ def _unconfirmed(verdicts: Sequence[tuple[str, Verdict]]) -> Iterator[str]:
 
 def _spent(totals: Totals) -> str:
     words = [f"{totals.judged} tests judged"]
+    if totals.together:
+        words[0] += f" ({totals.together} of them, the shortest, in groups)"
     if totals.not_judged:
         words.append(
             f"{totals.not_judged} not judged (failed, skipped, xfailed or level off)"

@@ -1,0 +1,63 @@
+"""Tests so short that Python's blocks are counted over several together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+
+if TYPE_CHECKING:
+    from tests.plugin.conftest import Check
+
+
+SUITE = """
+import pytest
+
+KEPT = []
+LIST = [None] * 100_000
+
+def empty(): pass
+
+def lists(): KEPT.extend([[] for _ in range(20)])
+
+def many_strings():
+    for n in range(2000):
+        LIST[LIST.index(None)] = str(n) + "x"
+
+def strings():
+    for n in range(12):
+        LIST[LIST.index(None)] = str(n) + "x"
+
+@pytest.mark.parametrize("n", range(1000))
+def test_it(n):
+    CALLED.get(n, empty)()
+"""
+
+
+def checked(check: Check, called: str) -> pytest.RunResult:
+    return check(SUITE + f"\nCALLED = {called}\n")
+
+
+def test_empty_tests_are_clean(check: Check) -> None:
+    result = checked(check, "{}")
+    result.assert_outcomes(passed=1000)
+    result.stdout.no_fnmatch_line("suspected*")
+    result.stdout.no_fnmatch_line("leaks*")
+
+
+@pytest.mark.parametrize(
+    "kept",
+    ["lists", "many_strings"],
+)
+def test_one_test_that_keeps_much_is_named(check: Check, kept: str) -> None:
+    result = checked(check, f"{{700: {kept}}}")
+    result.assert_outcomes(passed=999, failed=1)
+    result.stdout.fnmatch_lines(["FAILED test_it.py::test_it?700? - *"])
+
+
+def test_strings_that_many_tests_keep_are_found(check: Check) -> None:
+    """Each keeps twelve of them: no object for the collector, no native heap."""
+    result = checked(check, "{n: strings for n in range(900, 908)}")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.re_match_lines([r"leaked 12(\.\d)? Python blocks a run"])
