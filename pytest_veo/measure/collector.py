@@ -28,17 +28,17 @@ class Collector:
         self._full_cost_ns = int(_FIRST_FULL_PASS_NS * _FULL_PASS_SHARE)
         self._last_full_ns = 0
 
-    def sweep(self) -> tuple[int, int, int]:
+    def sweep(self) -> int | None:
         """Collect what the last test left, put aside what it kept.
 
         Returns:
-            The collector's counts before: objects made and not freed since the last
-            sweep, and how often it collected since.
+            Objects made and not freed since the last sweep; None if the collector has
+            run in between.
         """
-        newborn = gc.get_count()
+        young, middle, old = gc.get_count()
         gc.collect()
         gc.freeze()
-        return newborn
+        return None if middle or old else young
 
     def thaw(self) -> None:
         """Collect everything, what was put aside included."""

@@ -38,6 +38,8 @@ class Layout(tuple[Counter, ...]):
     """
 
     inside: tuple[tuple[int, tuple[int, ...]], ...]
+    heap_place: int
+    """Where the native heap stands; -1: it does not."""
 
     def __new__(cls, counters: Iterable[Counter] = ()) -> Self:
         """The layout of these counters."""
@@ -47,6 +49,7 @@ class Layout(tuple[Counter, ...]):
             for place, counter in enumerate(layout)
             if counter.key == _PROCESS and (pools := _pools(layout, counter.device))
         )
+        layout.heap_place = layout.index(HEAP) if HEAP in layout else -1
         return layout
 
 
@@ -101,6 +104,7 @@ class Meter:
             None,
         )
         self._own = (0,) * len(self._host.counters) if self._host is not None else ()
+        self._own_heap = 0
         self._lone_host: HostProbe | None = None
         """The host probe, while no other one has anything to watch."""
         self._signs = (0, 0)
@@ -202,6 +206,8 @@ class Meter:
         self._own = tuple(
             own + max(0, more) for own, more in zip(self._own, grown, strict=True)
         )
+        if HEAP in self._host.counters:
+            self._own_heap = self._own[self._host.counters.index(HEAP)]
 
     def _others_sleep(self) -> bool:
         return self._host is not None and all(
@@ -212,10 +218,10 @@ class Meter:
 
     def heap_since(self, before: Glance) -> int:
         """How the native heap has grown since, for a fraction of a glance's cost."""
-        if self._host is None or HEAP not in before.layout[:2]:
+        place = before.layout.heap_place
+        if self._host is None or place < 0:
             return 0
-        place = before.layout.index(HEAP)
-        return self._host.heap_bytes() - self._own[place] - before.values[place]
+        return self._host.heap_bytes() - self._own_heap - before.values[place]
 
     def _layout_of(self, parts: list[tuple[Counter, ...]]) -> Layout:
         known = self._parts

@@ -25,6 +25,10 @@ _FIRST_TESTS = 128
 """Tests that are counted one by one before any is not; so are those of an alarm."""
 _FIRST_OF_KIND = 16
 _MOST_TOGETHER = 32
+_ALONE_EVERY = 4
+"""Groups."""
+_MANY = 8
+"""Fewer tests together tell too little of what one costs."""
 _SLACK = 2
 """Objects beyond an idle test's."""
 
@@ -52,7 +56,7 @@ class _Kind:
 
     def saw_together(self, blocks: int, others: int) -> None:
         """One that was counted, beside what others kept beyond their estimate."""
-        self.uncounted += (blocks - self.alone) / (2 * others)
+        self.uncounted += (blocks - self.alone) / (2 * max(others, _MANY))
 
 
 class Thrift:
@@ -64,25 +68,25 @@ class Thrift:
         self.others = 0
         """Tests before the last one that were counted together with it."""
         self._pending = 0
+        self._groups = 0
         self._alone = _FIRST_TESTS
         self._alarms = 0
         self._must_count = False
         self._earned_ns = 0.0
         self._cost_ns = 0.0
-        self._newborn = 0
+        self._newborn: int | None = None
         self._kinds: dict[int, _Kind] = {}
 
-    def may_skip(
-        self, newborn: tuple[int, int, int], fixtures: int, test_ns: int
-    ) -> bool:
+    def may_skip(self, newborn: int | None, fixtures: int, test_ns: int) -> bool:
         """Whether this test's blocks may be taken as an idle test's.
 
         Args:
-            newborn: the collector's counts since it last collected everything.
+            newborn: objects for the collector that it made and did not free; None:
+                nobody knows.
             fixtures: how many the test uses.
             test_ns: how long it took.
         """
-        self._newborn = newborn[0]
+        self._newborn = newborn
         self._earned_ns = min(self._earned_ns + test_ns * SHARE, 2 * self._cost_ns)
         kind = self._kinds.get(fixtures)
         return (
@@ -92,8 +96,8 @@ class Thrift:
             and self._pending < _MOST_TOGETHER
             and kind is not None
             and kind.seen >= _FIRST_OF_KIND
-            and newborn[0] <= kind.objects.cost + _SLACK
-            and newborn[1] == newborn[2] == 0
+            and newborn is not None
+            and newborn <= kind.objects.cost + _SLACK
         )
 
     def idle(self, blocks: int, fixtures: int) -> Callable[[], int]:
@@ -113,8 +117,9 @@ class Thrift:
         """
         self.is_counted = True
         self.others, self._pending = self._pending, 0
-        # The next one is counted, too: alone, to learn from.
-        self._must_count = self.others > 0
+        self._groups += self.others > 0
+        # The next one is counted, too, now and then: alone, to learn from.
+        self._must_count = self.others > 0 and self._groups % _ALONE_EVERY == 0
         self._cost_ns += (cost_ns - self._cost_ns) / 8
         self._earned_ns = max(0.0, self._earned_ns - self._cost_ns)
         self._alone -= 1
@@ -131,7 +136,7 @@ class Thrift:
             kind = self._kinds[fixtures] = _Kind()
         if self.others:
             kind.saw_together(blocks, self.others)
-        else:
+        elif self._newborn is not None:
             kind.saw(self._newborn, blocks)
 
     def must_count(self) -> None:

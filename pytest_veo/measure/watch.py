@@ -216,7 +216,8 @@ class Watch:
 
     def _collected(self) -> Glance:
         """The figures once what the last test left to the collector is gone."""
-        self._swept()
+        if self._sweeps:
+            self.collector.sweep()
         return self.meter.glance()
 
     def _own_growth(self, before: Glance, after: Glance) -> list[int]:
@@ -267,11 +268,11 @@ class Watch:
     ) -> Glance:
         """The figures after a test, once what it left to the collector is gone."""
         thrift = self.thrift
-        newborn = self._swept()
+        newborn = self.collector.sweep() if self._sweeps else None
         if (
-            budget.level is Level.FAST
+            thrift.may_skip(newborn, fixtures, test_ns)
+            and budget.level is Level.FAST
             and self.settings.archive is None  # that has each test's own figures
-            and thrift.may_skip(newborn, fixtures, test_ns)
             and self.meter.can_skip_blocks
             and BLOCKS not in self.ledger.in_window()
         ):
@@ -282,11 +283,10 @@ class Watch:
         thrift.counted(time.perf_counter_ns() - began)
         return after
 
-    def _swept(self) -> tuple[int, int, int]:
-        """Collect what the test left; the collector's counts before."""
-        if self.settings.freeze and not self.meter.watches_devices:
-            return self.collector.sweep()
-        return _UNKNOWN
+    @property
+    def _sweeps(self) -> bool:
+        """Whether the collector runs after each test."""
+        return self.settings.freeze and not self.meter.watches_devices
 
     def _let_go(self, measured: Measured) -> None:
         """Release what failures hold; the next test starts from rest."""
@@ -368,7 +368,7 @@ class Watch:
         def settled() -> Glance:
             return self.inquiry.settle(item, before)
 
-        if self.settings.freeze and not self.meter.watches_devices:
+        if self._sweeps:
             return settled()
         return self.spares.collect(self.meter.glance, settled)
 
@@ -425,8 +425,6 @@ def _freed(stages: list[Glance]) -> list[Amounts]:
     ]
 
 
-_UNKNOWN = (0, 1, 0)
-"""The collector's counts where it was not asked to collect."""
 _OFF = Verdict(outcome=Outcome.NOT_JUDGED, reason="its level is off")
 
 

@@ -83,7 +83,7 @@ def _find_mallinfo() -> Callable[[], _Mallinfo2] | None:
     mallinfo.argtypes = []
     # A preloaded allocator (jemalloc, tcmalloc) leaves glibc's figures still.
     before = mallinfo()
-    held = ctypes.create_string_buffer(8 << 20)
+    held = ctypes.create_string_buffer(256 << 10)
     after = mallinfo()
     moved = (after.uordblks + after.hblkhd) - (before.uordblks + before.hblkhd)
     if moved < ctypes.sizeof(held):
