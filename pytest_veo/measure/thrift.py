@@ -70,7 +70,6 @@ class Thrift:
         self._pending = 0
         self._groups = 0
         self._alone = _FIRST_TESTS
-        self._alarms = 0
         self._must_count = False
         self._earned_ns = 0.0
         self._cost_ns = 0.0
@@ -147,12 +146,6 @@ class Thrift:
         """The process was at rest and everything counted."""
         self._pending = 0
 
-    def alarm(self) -> int:
-        """Some test among several has kept blocks: count after each for a while.
-
-        Returns:
-            How often this has happened.
-        """
+    def alarm(self) -> None:
+        """Some test among several has kept blocks: count after each for a while."""
         self._alone = _FIRST_TESTS
-        self._alarms += 1
-        return self._alarms

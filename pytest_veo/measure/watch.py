@@ -356,9 +356,11 @@ class Watch:
             if self.inquiry.ran and is_clean:
                 self.gate.cleared(suspicions)
         elif any(suspicion.counter is BLOCKS for suspicion in suspicions):
-            is_told = self.thrift.alarm() > 1 or any_large(suspicions)
-            if is_clean and is_told:
-                return unconfirmed(first, [BLOCKS], _together(others))
+            self.thrift.alarm()
+            if is_clean:
+                self.totals.unassigned += 1
+                if any_large(suspicions):
+                    return unconfirmed(first, [BLOCKS], _together(others))
         return verdict
 
     def _first_run(self, before: Glance, after: Glance) -> FirstRun:

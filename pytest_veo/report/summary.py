@@ -34,6 +34,8 @@ class Totals:
     test_ns: int = 0
     together: int = 0
     """Tests so short that Python's blocks were counted over several of them."""
+    unassigned: int = 0
+    """Such groups that kept a few blocks, by which test nobody knows."""
     unmeasured: int = 0
     """Tests that another plugin ran out of our sight."""
 
@@ -132,7 +134,11 @@ def _unconfirmed(verdicts: Sequence[tuple[str, Verdict]]) -> Iterator[str]:
 def _spent(totals: Totals) -> str:
     words = [f"{totals.judged} tests judged"]
     if totals.together:
-        words[0] += f" ({totals.together} of them, the shortest, in groups)"
+        kept = f", {totals.unassigned} of which kept a little"
+        words[0] += (
+            f" ({totals.together} of them, the shortest, in groups"
+            f"{kept if totals.unassigned else ''})"
+        )
     if totals.not_judged:
         words.append(
             f"{totals.not_judged} not judged (failed, skipped, xfailed or level off)"
