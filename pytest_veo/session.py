@@ -132,6 +132,15 @@ class CheckedSession:
             measured.reports[1] = failed_report(
                 item, measured.reports[1], failure.text(verdict)
             )
+        if measured.leaking_fixtures and measured.reports[-1].passed:
+            # An error of the teardown that proved it: not the test's own failure.
+            told = [
+                f"fixture {name}: {failure.text(leak)}"
+                for name, leak in measured.leaking_fixtures
+            ]
+            measured.reports[-1] = failed_report(
+                item, measured.reports[-1], "\n".join(told)
+            )
         if verdict.outcome is Outcome.CLEAN and not self._keeps_all:
             return
         record = _record(item, measured, self.config)

@@ -46,6 +46,7 @@ from pytest_veo.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Generator
+    from collections.abc import Sequence
 
     from pytest_veo.measure.gate import Suspicion
     from pytest_veo.memory.charge import Amounts
@@ -66,6 +67,8 @@ class Measured:
     duration_ns: int
     first: FirstRun | None = None
     verdict: Verdict = CLEAN
+    leaking_fixtures: Sequence[tuple[str, Verdict]] = ()
+    """Wider fixtures that the teardown after this item has proved to leak."""
 
 
 class Watch:
@@ -161,6 +164,7 @@ class Watch:
         if wider.tore_down:
             self._before = None
             self._close_fixtures(self._standing)
+        measured.leaking_fixtures = self.debts.newly_proved()
         self._judged(item, measured)
         if log:
             log_rest(item, reports, passed)
@@ -181,10 +185,11 @@ class Watch:
         if any(stage.layout is not standing.layout for stage in stages):
             return  # a device came or went: nothing can be compared
         freed = _freed(stages)
-        if any(unpaid(bookings, freed)):
+        debtors = self.debts.debtors()
+        if any(unpaid(bookings, freed, debtors)):
             self.collector.thaw()  # cycles of what was put aside go only now
             freed = _freed([*stages[:-1], self.meter.glance()])
-        self.debts.close(bookings, unpaid(bookings, freed))
+        self.debts.close(bookings, unpaid(bookings, freed, debtors))
 
     def _start(self) -> Glance:
         self.ledger.start_window()
