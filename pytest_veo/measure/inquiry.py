@@ -61,6 +61,8 @@ SHORT_RUN_NS = 100_000_000
 
 QUIET_NS = 20_000_000
 """Time that re-runs without any growth may take before they clear a test."""
+DEEP_QUIET_NS = 100_000_000
+"""The same at level deep."""
 
 
 _NATIVE_HINT = (
@@ -267,5 +269,5 @@ def _limits(
         patience_runs=1500 if deep else 300,
         suspects=None if deep else frozenset(suspects),
         quiet_runs=3 if deep else hasty_runs,
-        quiet_ns=0 if is_hasty else QUIET_NS,
+        quiet_ns=DEEP_QUIET_NS if deep else 0 if is_hasty else QUIET_NS,
     )
