@@ -120,6 +120,8 @@ class CheckedSession:
         if hasattr(item, "dtest"):
             with doctest_globals.kept(item):
                 reports = self.watch.run(item, log=log, nextitem=nextitem)
+                if any(report.failed for report in reports):
+                    doctest_globals.restore(item)  # a plugin may run it once more
         else:
             reports = self.watch.run(item, log=log, nextitem=nextitem)
         self.unraisable.tell()
