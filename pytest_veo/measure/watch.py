@@ -37,6 +37,7 @@ from pytest_veo.measure.settle import Spares
 from pytest_veo.memory.charge import Ledger
 from pytest_veo.probes.host import HEAP
 from pytest_veo.rerun import WiderTeardown
+from pytest_veo.rerun import attempts_left
 from pytest_veo.rerun import forget_last_exception
 from pytest_veo.verdict import CLEAN
 from pytest_veo.verdict import Outcome
@@ -123,6 +124,7 @@ class Watch:
         wider = self._wider
         if wider is None:
             wider = self._wider = WiderTeardown(item.session)
+        wider.catch_up(item)
         before = self._start()
         self._standing = self._looked = None
         wider.watch(item, self._looks_guilty)
@@ -158,6 +160,8 @@ class Watch:
             self._judge(item, before, measured)
         if wider.holds_back:
             self._standing = self.meter.glance()  # re-runs may have moved it
+        if measured.verdict.outcome.fails and not log and attempts_left(item):
+            wider.leave_standing(item)
         late = wider.finish(is_last=log and _ends_session(item, measured.verdict))
         if late is not None:
             reports[-1] = late
