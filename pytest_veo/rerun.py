@@ -175,7 +175,7 @@ def attempts_left(item: pytest.Item) -> int:
     made = getattr(item, "execution_count", None)
     if plugin is None or made is None:
         return 0
-    return max(0, (plugin.get_reruns_count(item) or 0) + 1 - made)
+    return max(0, int(plugin.get_reruns_count(item) or 0) + 1 - int(made))
 
 
 def _ends_the_session(config: pytest.Config) -> tuple[type[BaseException], ...]:
