@@ -59,6 +59,7 @@ class WiderTeardown:
         self._is_guilty: Callable[[pytest.Item], bool] = lambda _: False
         self._pending: list[pytest.Item | None] = []
         self._is_rerun = False
+        self._left_by: pytest.Item | None = None
         self.tore_down = False
         """Whether wider scopes have gone since `watch`: figures fall that are not
         the item's."""
@@ -106,6 +107,28 @@ class WiderTeardown:
         """Whether wider scopes wait to be torn down."""
         return bool(self._pending)
 
+    def leave_standing(self, item: pytest.Item) -> None:
+        """Do not tear down what was held back: the item is about to be run again."""
+        self._left_by = item
+        self._pending.clear()
+
+    def catch_up(self, item: pytest.Item) -> None:
+        """Tear down what was left standing for another item that was not run again.
+
+        Args:
+            item: what runs now; what it needs stays.
+        """
+        left_by, self._left_by = self._left_by, None
+        if left_by is None or left_by is item:
+            return
+        try:
+            self._original(item)
+        except Exception as error:
+            warnings.warn(
+                pytest.PytestWarning(f"teardown after {left_by.nodeid}: {error!r}"),
+                stacklevel=2,
+            )
+
     def leave(self) -> None:
         """The item is done with; teardown is pytest's own again."""
         self._item = None
@@ -144,6 +167,15 @@ class WiderTeardown:
     ) -> None:
         with capturing, timeouts.running(item):
             self._original(nextitem)
+
+
+def attempts_left(item: pytest.Item) -> int:
+    """How often pytest-rerunfailures may still run the item, should it fail."""
+    plugin: Any = sys.modules.get("pytest_rerunfailures")
+    made = getattr(item, "execution_count", None)
+    if plugin is None or made is None:
+        return 0
+    return max(0, int(plugin.get_reruns_count(item) or 0) + 1 - int(made))
 
 
 def _ends_the_session(config: pytest.Config) -> tuple[type[BaseException], ...]:

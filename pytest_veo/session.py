@@ -120,6 +120,8 @@ class CheckedSession:
         if hasattr(item, "dtest"):
             with doctest_globals.kept(item):
                 reports = self.watch.run(item, log=log, nextitem=nextitem)
+                if any(report.failed for report in reports):
+                    doctest_globals.restore(item)  # a plugin may run it once more
         else:
             reports = self.watch.run(item, log=log, nextitem=nextitem)
         self.unraisable.tell()
@@ -131,6 +133,15 @@ class CheckedSession:
         if verdict.outcome.fails:
             measured.reports[1] = failed_report(
                 item, measured.reports[1], failure.text(verdict)
+            )
+        if measured.leaking_fixtures and measured.reports[-1].passed:
+            # An error of the teardown that proved it: not the test's own failure.
+            told = [
+                f"fixture {name}: {failure.text(leak)}"
+                for name, leak in measured.leaking_fixtures
+            ]
+            measured.reports[-1] = failed_report(
+                item, measured.reports[-1], "\n".join(told)
             )
         if verdict.outcome is Outcome.CLEAN and not self._keeps_all:
             return

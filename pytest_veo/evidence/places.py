@@ -67,6 +67,8 @@ class GrownPlace:
     held_bytes: float = 0
     held_large_bytes: float = 0
     """The part of `held_bytes` in allocations above 512 bytes, which malloc serves."""
+    holds_at_least: bool = False
+    """Whether an entry has objects of C code that may hold more than they say."""
     is_bookkeeping: bool = False
     """A registry of what lives anyway (`threading._active`): never a reason."""
     is_certain: bool = True
@@ -87,7 +89,12 @@ class GrownPlace:
     @property
     def weight_per_run(self) -> Weight:
         """What the place takes with every run, about."""
-        each = Weight(self.held_blocks, self.held_bytes, self.held_large_bytes)
+        each = Weight(
+            self.held_blocks,
+            self.held_bytes,
+            self.held_large_bytes,
+            self.holds_at_least,
+        )
         return each * self.entries_per_run
 
 
@@ -239,6 +246,7 @@ def _place_of(named: _Named, weight: Weight) -> GrownPlace:
         held_blocks=weight.blocks,
         held_bytes=weight.total_bytes,
         held_large_bytes=weight.large_bytes,
+        holds_at_least=weight.is_at_least,
         is_bookkeeping=named.is_bookkeeping,
         # An empty container has no first entry to be known by; on its own, out of
         # everybody's reach, it is more likely a new one at an old address.

@@ -29,6 +29,9 @@ _MANAGED_DICT = 1 << 4
 _GC_HEADER_BYTES = 16
 _MOST_OBJECTS = 4000
 _VALUES_ARE_APART = sys.version_info < (3, 13)
+_CLOSED = ("sqlite3", "_ssl", "zlib", "_hashlib", "pyexpat", "_ctypes", "mmap")
+"""Modules of the standard library with such types."""
+_LOCALS = "<locals>"
 _SPLIT = (list, dict, set, collections.deque, bytearray)
 _SHARED_KINDS = tuple(map(id, (type, types.ModuleType, types.CodeType)))
 _FLAGS = type.__dict__["__flags__"].__get__
@@ -47,13 +50,18 @@ class Weight:
     blocks: float = 0
     total_bytes: float = 0
     large_bytes: float = 0
+    is_at_least: bool = False
+    """Whether an object of C code is among them, which may hold more than it says."""
 
     def __truediv__(self, count: float) -> Weight:
         return self * (1 / count)
 
     def __mul__(self, count: float) -> Weight:
         return Weight(
-            self.blocks * count, self.total_bytes * count, self.large_bytes * count
+            self.blocks * count,
+            self.total_bytes * count,
+            self.large_bytes * count,
+            self.is_at_least,
         )
 
     def __add__(self, other: Weight) -> Weight:
@@ -61,6 +69,7 @@ class Weight:
             self.blocks + other.blocks,
             self.total_bytes + other.total_bytes,
             self.large_bytes + other.large_bytes,
+            self.is_at_least or other.is_at_least,
         )
 
 
@@ -86,7 +95,21 @@ def weigh(obj: object) -> Weight:
         count = len(gc.get_referents(obj)) - 1
         parts = [total, 8 * count + 8 if count > 0 else 0]
     large = sum(part for part in parts if part > SMALL_BYTES)
-    return Weight(sum(1 for part in parts if part > 0), sum(parts), large)
+    blocks = sum(1 for part in parts if part > 0)
+    return Weight(blocks, sum(parts), large, _may_hold_more(type(obj)))
+
+
+def _may_hold_more(kind: type) -> bool:
+    """Whether it is a type of C code that does not tell its whole size."""
+    module = objects.type_module(kind)
+    if module in _CLOSED:
+        return True
+    if roots.owner_of(module) == "python":
+        return False
+    if any("__sizeof__" in objects.namespace(base) for base in objects.mro(kind)[:-1]):
+        return False
+    file = objects.resolve(module, "__file__")
+    return type(file) is not str or not file.endswith((".py", ".pyc"))
 
 
 def held_by(
@@ -154,7 +177,10 @@ def _below(
     places: dict[int, int],
     ends: tuple[Container[int], ...],
 ) -> list[int]:
-    if objects.is_type(node) or id(type(node)) in _SHARED_KINDS:
+    if objects.is_type(node):
+        if not _is_passing_class(node):
+            return []
+    elif id(type(node)) in _SHARED_KINDS:
         return []
     found = []
     for child in gc.get_referents(node):
@@ -166,6 +192,14 @@ def _below(
             nodes.append(child)
         found.append(position)
     return found
+
+
+def _is_passing_class(kind: object) -> bool:
+    """Whether a class was made inside a function: nothing but its users holds it."""
+    if not objects.is_made_in_python(kind):  # type: ignore[arg-type]
+        return False
+    name = objects.type_name(kind)  # type: ignore[arg-type]
+    return _LOCALS in name
 
 
 def _outside_references(nodes: list[object], edges: list[list[int]]) -> list[int]:

@@ -79,22 +79,28 @@ def filling(
         heap_bytes_per_run: native heap, likewise.
         handles_per_run: the most of threads, descriptors and children.
     """
-    from pytest_veo.evidence.places import explained
+    from pytest_veo.evidence.retained import Weight
 
     bounded = [place for place in grown if place.is_bounded]
     if not bounded:
         return None
-    alone = not any(_is_suspect(place) for place in grown)
+    bounded += [place for place in grown if _keeps_step(place, bounded)]
+    alone = not any(_is_suspect(place) for place in grown if place not in bounded)
     fills = sum(place.entries_per_run for place in bounded)
     if handles_per_run > 1.3 * fills:
         return None
     slack = _ALONE if alone else _BESIDE_OTHERS
     of_handles = alone and handles_per_run > 0
-    if not of_handles and not slack.covers(
-        blocks_per_run, heap_bytes_per_run, explained(grown)
+    weight = sum((place.weight_per_run for place in bounded), Weight())
+    is_known = not (alone and weight.is_at_least)
+    if (
+        is_known
+        and not of_handles
+        and not slack.covers(blocks_per_run, heap_bytes_per_run, weight)
     ):
         return None
-    main = max(bounded, key=lambda place: place.weight_per_run.total_bytes)
+    limited = [place for place in bounded if place.is_bounded]
+    main = max(limited, key=lambda place: place.weight_per_run.total_bytes)
     return Filling(
         path=main.path,
         limit=main.bounded_by,
@@ -137,6 +143,24 @@ def filling_of(
         heap_bytes_per_run=per_run.get("host.heap", 0),
         handles_per_run=max(handles, default=0),
     )
+
+
+def _keeps_step(place: GrownPlace, bounded: Sequence[GrownPlace]) -> bool:
+    """Whether it has an entry for each of a bounded place beside it, as an index has.
+
+    Who takes entries out of one takes them out of the other.
+    """
+    return not place.is_bounded and any(
+        abs(place.entries - other.entries) <= 1 + other.entries // 16
+        and place.entries_per_run == other.entries_per_run
+        and _owner(place.path) == _owner(other.path)
+        for other in bounded
+    )
+
+
+def _owner(path: str) -> str:
+    """The module or object that a place is in: its path without the last name."""
+    return path.rpartition(".")[0]
 
 
 def _is_suspect(place: GrownPlace) -> bool:

@@ -42,6 +42,7 @@ MOST_HANDLES = 40
 MOST_BYTES = 256 << 20
 """Memory that confirming may pile up."""
 PILED_UP = "more would have piled up too much"
+MOST_QUIET_RUNS = 12
 LEAST_RUNS_TO_PILE_UP = 5
 """Runs that are made whatever piles up."""
 
@@ -67,6 +68,14 @@ class Limits(NamedTuple):
     for noisy ones are seldom all flat at the same time. None: all, together."""
     quiet_runs: int = 3
     """So many runs in a row without growth clear a counter."""
+    quiet_ns: int = 0
+    """If that many take less than this, as many as it has room for do, up to
+    `MOST_QUIET_RUNS`: malloc serves several runs from stock before it grows."""
+
+    def quiet_runs_of(self, run_ns: int) -> int:
+        """How many quiet runs clear a counter, if one takes so long."""
+        room = self.quiet_ns // max(1, run_ns)
+        return max(self.quiet_runs, min(MOST_QUIET_RUNS, room))
 
 
 class Confirmed(NamedTuple):
@@ -191,6 +200,7 @@ class Confirmation:
             before = after
             spent_ns = self._clock() - began
             stopped = why or self._out_of_time(spent_ns, table.runs)
+            table.quiet_runs = self._limits.quiet_runs_of(spent_ns // table.runs)
             if not _is_time_to_look(table.runs):
                 continue
             courses = table.courses()
@@ -241,7 +251,7 @@ class _Table:
         self._cells = array("q", bytes(8 * self._width * (limits.most_runs + 1)))
         self._cells[: self._width] = array("q", start.values)
         self._is_hasty = limits.suspects is not None
-        self._quiet_runs = limits.quiet_runs
+        self.quiet_runs = limits.quiet_runs
         self._needed = [
             limits.suspects is None or counter in limits.suspects
             for counter in start.layout
@@ -285,7 +295,7 @@ class _Table:
             large=large_of(counter),
             tiny=tiny_of(counter),
             small=float(16 << 10) if counter.key == "host.heap" else 0.0,
-            quiet_runs=self._quiet_runs,
+            quiet_runs=self.quiet_runs,
         )
         found = course(series, rule)
         self._done[place] = self._is_hasty and found is Course.FLAT

@@ -18,6 +18,7 @@ from pytest_veo.verdict import Verdict
 
 
 if TYPE_CHECKING:
+    from collections.abc import Container
     from collections.abc import Sequence
 
     from pytest_veo.memory.charge import Amounts
@@ -34,11 +35,28 @@ class Debts:
 
     def __init__(self) -> None:
         self._owed: dict[str, list[Amounts]] = {}
+        self._proved: dict[str, Verdict] = {}
+        self._told: set[str] = set()
 
     def close(self, closed: Sequence[Booking], debts: Sequence[Amounts]) -> None:
         """These fixtures were torn down and owe so much each."""
         for booking, debt in zip(closed, debts, strict=True):
-            self._owed.setdefault(booking.fixture, []).append(debt)
+            cycles = self._owed.setdefault(booking.fixture, [])
+            cycles.append(debt)
+            verdict = _verdict(cycles)
+            if verdict is not None and verdict.is_leak:
+                self._proved[booking.fixture] = verdict
+
+    def debtors(self) -> frozenset[str]:
+        """The fixtures that have owed something after a teardown."""
+        return frozenset(name for name, owed in self._owed.items() if any(owed))
+
+    def newly_proved(self) -> list[tuple[str, Verdict]]:
+        """The fixtures that have turned out to leak since this was last asked."""
+        new = [row for row in self._proved.items() if row[0] not in self._told]
+        self._told.update(self._proved)
+        self._proved.clear()
+        return new
 
     def verdicts(self) -> list[tuple[str, Verdict]]:
         """The fixtures that owe something, with the verdict on each."""
@@ -50,7 +68,11 @@ class Debts:
         return found
 
 
-def unpaid(closed: Sequence[Booking], freed: Sequence[Amounts]) -> list[Amounts]:
+def unpaid(
+    closed: Sequence[Booking],
+    freed: Sequence[Amounts],
+    debtors: Container[str] = (),
+) -> list[Amounts]:
     """What each of some fixtures, torn down one after the other, still owes.
 
     Args:
@@ -58,7 +80,9 @@ def unpaid(closed: Sequence[Booking], freed: Sequence[Amounts]) -> list[Amounts]
         freed: what came back until the end of the first one's finalizers, from there
             to the end of the second one's, and so on; last, what came back after all
             of them. A fixture's value goes when its finalizers are through, so each
-            may have freed in two of these intervals, and cycles of any in the last.
+            may have freed in two of these intervals. In the last go cycles of any,
+            and the values that the test itself still had.
+        debtors: fixtures that have owed before: the last to be paid from the last.
     """
     left = [dict(amounts) for amounts in freed]
     owed = [
@@ -67,9 +91,12 @@ def unpaid(closed: Sequence[Booking], freed: Sequence[Amounts]) -> list[Amounts]
     ]
     for place, debt in enumerate(owed):
         _pay(debt, left[place])
-        _pay(debt, left[place + 1])
-    for debt in owed:
-        _pay(debt, left[-1])
+        if place + 2 < len(left):
+            _pay(debt, left[place + 1])
+    for place in sorted(
+        range(len(owed)), key=lambda place: closed[place].fixture in debtors
+    ):
+        _pay(owed[place], left[-1])
     return [
         {
             counter: amount

@@ -16,6 +16,8 @@ from pytest_veo.measure.confirm import Limits
 from pytest_veo.measure.gate import Credit
 from pytest_veo.measure.gate import Suspicion
 from pytest_veo.measure.gate import any_large
+from pytest_veo.measure.lateness import outwait_strays
+from pytest_veo.measure.lateness import outwaited
 from pytest_veo.measure.ruling import FirstRun
 from pytest_veo.measure.ruling import into_bounded_place
 from pytest_veo.measure.ruling import rule
@@ -23,6 +25,8 @@ from pytest_veo.measure.ruling import unconfirmed
 from pytest_veo.measure.settle import forget_attribute_names
 from pytest_veo.measure.settle import settle
 from pytest_veo.memory.leak import LONG_RUNS
+from pytest_veo.probes.host import BLOCKS
+from pytest_veo.probes.host import HEAP
 from pytest_veo.rerun import Rerunner
 from pytest_veo.verdict import CLEAN
 from pytest_veo.verdict import SMALL
@@ -52,6 +56,12 @@ FEW_RUNS = 3
 """The same for tests that take long."""
 SHORT_RUN_NS = 100_000_000
 """A longer run is long."""
+
+
+QUIET_NS = 20_000_000
+"""Time that re-runs without any growth may take before they clear a test."""
+DEEP_QUIET_NS = 100_000_000
+"""The same at level deep."""
 
 
 _NATIVE_HINT = (
@@ -118,7 +128,9 @@ class Inquiry:
         shown = self._run_again(item, limits._replace(patience_ns=0))
         verdict = rule(first, shown, budget)
         if verdict.is_leak:
-            return self._certain(item, budget, first, shown, limits, verdict)
+            verdict = self._certain(item, budget, first, shown, limits, verdict)
+        if not verdict.is_leak:
+            outwait_strays(self._meter, first.after)
         return verdict
 
     def _certain(
@@ -137,6 +149,9 @@ class Inquiry:
         if shown.run_ns * LONG_RUNS < limits.patience_ns:
             # Cheap to be patient: growth that ends after all was no leak.
             shown = self._run_again(item, limits)
+            verdict = rule(first, shown, budget)
+        if verdict.is_leak:
+            shown = outwaited(self._meter, shown)
             verdict = rule(first, shown, budget)
         if verdict.is_leak and self._settings.evidence != "off":
             lines = self._explain(item, shown)
@@ -239,12 +254,17 @@ def _limits(
 ) -> Limits:
     deep = budget.level is Level.DEEP
     most = 4096 if deep else 600
-    hasty_runs = 1 if is_experienced and not any_large(suspicions) else 2
+    is_hasty = not deep and is_experienced and not any_large(suspicions)
+    hasty_runs = 1 if is_hasty else 2
+    suspects = [suspicion.counter for suspicion in suspicions]
+    if not is_hasty:  # while we look, a little growth of these is seen, too
+        suspects += (BLOCKS, HEAP)
     return Limits(
         most_runs=most if budget.reruns is None else min(most, budget.reruns),
         time_ns=budget.confirm_time_ns,
         patience_ns=2_000_000_000 if deep else 150_000_000,
         patience_runs=1500 if deep else 300,
-        suspects=None if deep else frozenset(s.counter for s in suspicions),
+        suspects=None if deep else frozenset(suspects),
         quiet_runs=3 if deep else hasty_runs,
+        quiet_ns=DEEP_QUIET_NS if deep else 0 if is_hasty else QUIET_NS,
     )

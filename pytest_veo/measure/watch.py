@@ -40,6 +40,7 @@ from pytest_veo.memory.charge import Ledger
 from pytest_veo.probes.host import BLOCKS
 from pytest_veo.probes.host import HEAP
 from pytest_veo.rerun import WiderTeardown
+from pytest_veo.rerun import attempts_left
 from pytest_veo.rerun import forget_last_exception
 from pytest_veo.verdict import CLEAN
 from pytest_veo.verdict import Outcome
@@ -49,6 +50,7 @@ from pytest_veo.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Generator
+    from collections.abc import Sequence
 
     from pytest_veo.measure.gate import Suspicion
     from pytest_veo.memory.charge import Amounts
@@ -69,6 +71,8 @@ class Measured:
     duration_ns: int
     first: FirstRun | None = None
     verdict: Verdict = CLEAN
+    leaking_fixtures: Sequence[tuple[str, Verdict]] = ()
+    """Wider fixtures that the teardown after this item has proved to leak."""
 
 
 class Watch:
@@ -124,6 +128,7 @@ class Watch:
         wider = self._wider
         if wider is None:
             wider = self._wider = WiderTeardown(item.session)
+        wider.catch_up(item)
         before = self._start()
         self._standing = self._looked = None
         wider.watch(item, self._looks_guilty)
@@ -159,12 +164,15 @@ class Watch:
             self._judge(item, before, measured)
         if wider.holds_back:
             self._standing = self.meter.glance()  # re-runs may have moved it
+        if measured.verdict.outcome.fails and not log and attempts_left(item):
+            wider.leave_standing(item)
         late = wider.finish(is_last=log and _ends_session(item, measured.verdict))
         if late is not None:
             reports[-1] = late
         if wider.tore_down:
             self._before = None
             self._close_fixtures(self._standing)
+        measured.leaking_fixtures = self.debts.newly_proved()
         self._judged(item, measured)
         if log:
             log_rest(item, reports, passed)
@@ -185,10 +193,11 @@ class Watch:
         if any(stage.layout is not standing.layout for stage in stages):
             return  # a device came or went: nothing can be compared
         freed = _freed(stages)
-        if any(unpaid(bookings, freed)):
+        debtors = self.debts.debtors()
+        if any(unpaid(bookings, freed, debtors)):
             self.collector.thaw()  # cycles of what was put aside go only now
             freed = _freed([*stages[:-1], self.meter.glance()])
-        self.debts.close(bookings, unpaid(bookings, freed))
+        self.debts.close(bookings, unpaid(bookings, freed, debtors))
 
     def _start(self) -> Glance:
         self.ledger.start_window()

@@ -35,6 +35,8 @@ LONG_RUNS = 12
 """Runs that small growth must last before it is called growing."""
 VERY_LONG_RUNS = 40
 """The same for tiny growth."""
+LEAST_STEPS = 3
+"""Runs that grew before the pauses between them mean anything."""
 SIGMAS = 4.0
 """How far the mean growth must stand above its own standard error."""
 
@@ -52,7 +54,8 @@ class Rule(NamedTuple):
     small: float = 0.0
     """The same for growth that comes in uneven steps: an allocator's own stock."""
     quiet_runs: int = 3
-    """So many runs in a row without any growth say that it has stopped."""
+    """So many runs in a row without any growth say that it has stopped; where they
+    are many, twice as many as there were between any two that grew."""
 
 
 def deltas(values: Sequence[int]) -> list[int]:
@@ -78,11 +81,28 @@ def course(values: Sequence[int], rule: Rule) -> Course:
 
 
 def _is_flat(growth: Sequence[int], rule: Rule) -> bool:
-    last = growth[-rule.quiet_runs :]
-    if len(last) == rule.quiet_runs and max(last) <= 0:
+    quiet_runs = rule.quiet_runs
+    if quiet_runs > QUIET_RUNS:
+        quiet_runs = max(quiet_runs, 2 * _longest_pause(growth))
+    last = growth[-quiet_runs:]
+    if len(last) == quiet_runs and max(last) <= 0:
         return True
-    last = growth[-QUIET_RUNS:]
-    return len(last) == QUIET_RUNS and sum(last) < rule.floor * QUIET_RUNS
+    quiet_runs = max(QUIET_RUNS, quiet_runs)
+    last = growth[-quiet_runs:]
+    return len(last) == quiet_runs and sum(last) < rule.floor * quiet_runs
+
+
+def _longest_pause(growth: Sequence[int]) -> int:
+    """The most runs from one that grew to the next, the warm-up left out.
+
+    A buffer that is enlarged by an eighth each time it is full grows in ever larger
+    steps, ever more seldom.
+    """
+    tail = growth[warm_up(len(growth)) :]
+    grew = [place for place, change in enumerate(tail) if change > 0]
+    if len(grew) < LEAST_STEPS:
+        return 0
+    return max(after - before for before, after in itertools.pairwise(grew))
 
 
 def _is_large_and_even(growth: Sequence[int], large: float) -> bool:
@@ -110,7 +130,21 @@ def _goes_on(growth: Sequence[int], rule: Rule) -> bool:
         )
     ]
     fades = means[2] < 0.5 * means[0]
-    return min(means) >= rule.floor and not fades and _stands_out(tail)
+    if min(means) < rule.floor or fades:
+        return False
+    return _stands_out(tail) or _climbs(tail)
+
+
+def _climbs(tail: Sequence[int]) -> bool:
+    """Whether it never comes down and rises by about as much in each quarter.
+
+    Growth in rare large steps scatters too much to stand out of its own scatter.
+    """
+    quarter = len(tail) // 4
+    if len(tail) < VERY_LONG_RUNS or min(tail) < 0:
+        return False
+    sums = [sum(tail[-(k + 1) * quarter : len(tail) - k * quarter]) for k in range(4)]
+    return min(sums) >= 0.5 * sum(sums) / 4
 
 
 def _is_even(tail: Sequence[int]) -> bool:

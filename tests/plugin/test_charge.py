@@ -99,3 +99,53 @@ def test_a_fixture_that_does_not_give_back_is_reported_under_its_name(
         ]
     )
     assert check(None, *QUICK, "--veo-strict").ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_fixture_that_leaks_at_each_teardown_is_an_error_of_the_teardown(
+    check: Check,
+) -> None:
+    result = check(
+        """
+        import pytest
+
+        kept = []
+        ups = []
+
+        @pytest.fixture(scope="class")
+        def leaking():
+            ups.append(1)
+            kept.append(bytearray(100_000))
+
+        @pytest.fixture(scope="class")
+        def clean():
+            yield bytearray(100_000)
+
+        class TestOne:
+            def test_it(self, leaking, clean):
+                pass
+
+        class TestTwo(TestOne):
+            pass
+
+        class TestThree(TestOne):
+            pass
+
+        class TestFour(TestOne):
+            pass
+
+        def test_ups():
+            assert ups == [1, 1, 1, 1]
+        """,
+        *QUICK,
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=5, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "_* ERROR at teardown of TestThree.test_it _*",
+            "fixture leaking (class): leaked 97.7 KiB a run (host.heap)",
+            "*confirmed: not given back, again and again (3 teardowns)",
+            "fixtures that did not give back: 1",
+            "  leaking (class): leaked 97.7 KiB a run (host.heap)",
+        ]
+    )

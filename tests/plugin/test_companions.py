@@ -345,3 +345,70 @@ def test_sessions_inside_a_checked_session_are_left_alone(check: Check) -> None:
         "test_plain_inside": "PASSED",
         "test_checked_inside": "PASSED",
     }
+
+
+@pytest.mark.parametrize("only", ["", "--only-rerun=ValueError"])
+def test_rerunfailures_sets_wider_fixtures_up_once_whatever_leaks(
+    check: Check, pytester: pytest.Pytester, only: str
+) -> None:
+    pytester.makeconftest(
+        """
+        import pytest
+
+        ups = {"session": 0, "module": 0}
+
+        @pytest.fixture(scope="session", autouse=True)
+        def whole():
+            ups["session"] += 1
+            yield
+            assert ups["session"] == 1
+
+        @pytest.fixture(scope="module", autouse=True)
+        def wide(request):
+            ups[request.module.__name__] = ups.get(request.module.__name__, 0) + 1
+            yield
+            assert ups[request.module.__name__] == 1
+        """
+    )
+    source = """
+        kept = []
+
+        def test_clean():
+            pass
+
+        def test_leaks():
+            kept.append(bytearray(100_000))
+        """
+    pytester.makepyfile(test_other=source)
+    result = check(
+        source,
+        *QUICK,
+        "--reruns=1",
+        *filter(None, [only]),
+        plugins=["pytest_rerunfailures"],
+    )
+    result.assert_outcomes(failed=2, passed=2)
+    result.stdout.fnmatch_lines(["leaks: 2"])
+
+
+def test_a_leaking_doctest_is_named_when_rerunfailures_runs_it_again(
+    check: Check,
+) -> None:
+    result = check(
+        '''
+        kept = []
+
+        def leaks():
+            """
+            >>> kept.append(bytearray(100_000))
+            """
+        ''',
+        *QUICK,
+        "--doctest-modules",
+        "--reruns=1",
+        plugins=["pytest_rerunfailures"],
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["  test_it.py::test_it.leaks: leaked 97.7 KiB a run (host.heap)"]
+    )

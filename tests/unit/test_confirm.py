@@ -174,3 +174,26 @@ def test_no_growth_is_decided_at_once(change: int) -> None:
     shown = confirm(probe, lambda _: probe.grow("used", change))
     assert shown.courses == (Course.FLAT,)
     assert shown.runs <= 4
+
+
+@pytest.mark.parametrize(
+    ("run_ns", "quiet_runs"), [(1, 12), (2, 6), (5, 3), (100, 3), (0, 12)]
+)
+def test_so_many_quiet_runs_as_there_is_time_for_clear_a_counter(
+    run_ns: int, quiet_runs: int
+) -> None:
+    limits = Limits(most_runs=9, time_ns=9, quiet_ns=12)
+    assert limits.quiet_runs_of(run_ns) == quiet_runs
+
+
+def test_cheap_runs_are_many_enough_for_growth_on_every_seventh() -> None:
+    limits = Limits(most_runs=90, time_ns=9, quiet_ns=12)
+    probe = ScriptedProbe("fake", used=0)
+
+    def script(run: int) -> None:
+        probe.grow("used", 4096 * (run % 7 == 0))
+
+    runner = ScriptedRunner(script)
+    shown = Confirmation(Meter([probe]), runner, limits, clock=lambda: 0).go()
+    assert shown.courses == (Course.GROWING,)
+    assert shown.runs > 40

@@ -1,0 +1,166 @@
+"""Growth that is easily mistaken: for a leak, or for none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.plugin.test_companions import outcomes
+
+
+if TYPE_CHECKING:
+    from tests.plugin.conftest import Check
+
+
+LIGHT = ("-v", "--veo-evidence=off")
+
+
+@pytest.mark.parametrize("level", ["fast", "deep"])
+def test_threads_that_end_late_are_no_leak_and_those_that_do_not_are(
+    check: Check, level: str
+) -> None:
+    result = check(
+        """
+        import threading
+
+        go_on = threading.Event()
+
+        def test_ends_late():
+            threading.Timer(0.6, str).start()
+
+        def test_never_ends():
+            threading.Thread(target=go_on.wait, daemon=True).start()
+        """,
+        *LIGHT,
+        level=level,
+    )
+    assert outcomes(result) == {"test_ends_late": "PASSED", "test_never_ends": "FAILED"}
+    result.stdout.fnmatch_lines(
+        ["  test_it.py::test_never_ends: leaked 1 thread a run (host.threads)"]
+    )
+
+
+def test_rare_and_tiny_leaks_are_found_at_deep_and_their_twins_are_clean(
+    check: Check,
+) -> None:
+    result = check(
+        """
+        import ctypes
+        import itertools
+
+        libc = ctypes.CDLL(None)
+        libc.strdup.restype = ctypes.c_void_p
+        libc.free.argtypes = [ctypes.c_void_p]
+        runs = itertools.count(1)
+        kept = []
+        log = bytearray()
+
+        def test_leaks_on_every_fifth_run():
+            if next(runs) % 5 == 0:
+                kept.append([object() for _ in range(60)])
+
+        def test_buffer_that_only_grows():
+            log.extend(b"x" * 640)
+
+        def test_buffer_that_is_emptied():
+            bytearray().extend(b"x" * 640)
+
+        def test_native_string():
+            assert libc.strdup(b"x" * 100)
+
+        def test_native_string_that_is_freed():
+            libc.free(libc.strdup(b"x" * 100))
+        """,
+        *LIGHT,
+        level="deep",
+    )
+    assert outcomes(result) == {
+        "test_leaks_on_every_fifth_run": "FAILED",
+        "test_buffer_that_only_grows": "FAILED",
+        "test_buffer_that_is_emptied": "PASSED",
+        "test_native_string": "FAILED",
+        "test_native_string_that_is_freed": "PASSED",
+    }
+
+
+BOUNDED = """
+    import functools
+    import itertools
+    import sqlite3
+    import typing
+
+    T = typing.TypeVar("T")
+    turns = itertools.count()
+    kept = []
+
+    class Box(typing.Generic[T]):
+        pass
+
+    class Shop:
+        MAXCACHE = 5_000
+        cache = {}
+        tags = {}
+
+    def made():
+        class Local:
+            pass
+
+        return Local
+
+    def look_up(turn):
+        if len(Shop.cache) >= Shop.MAXCACHE:
+            Shop.cache.clear()
+            Shop.tags.clear()
+        Shop.cache[turn] = "shop" * 20
+        Shop.tags[turn] = frozenset((turn, "tag"))
+
+    @functools.lru_cache(maxsize=300)
+    def connect(turn):
+        return sqlite3.connect(":memory:", check_same_thread=False)
+    """
+
+
+@pytest.mark.parametrize("level", ["fast", "deep"])
+def test_bounded_places_of_every_kind_are_no_leak_and_a_list_beside_them_is(
+    check: Check, level: str
+) -> None:
+    result = check(
+        BOUNDED
+        + """
+    def test_classes_in_the_caches_of_typing():
+        assert typing.List[made()] and Box[made()]
+
+    def test_two_tables_that_are_emptied_together():
+        look_up(next(turns))
+
+    def test_a_list_beside_them():
+        look_up(next(turns))
+        kept.append([object() for _ in range(40)])
+    """,
+        *LIGHT,
+        level=level,
+    )
+    assert outcomes(result) == {
+        "test_classes_in_the_caches_of_typing": "PASSED",
+        "test_two_tables_that_are_emptied_together": "PASSED",
+        "test_a_list_beside_them": "FAILED",
+    }
+
+
+def test_memory_that_c_code_holds_in_a_bounded_cache_is_no_leak(check: Check) -> None:
+    result = check(
+        BOUNDED
+        + """
+    def test_connections_in_a_cache():
+        connect(next(turns) % 60)
+
+    def test_connections_in_a_list():
+        kept.append(sqlite3.connect(":memory:"))
+    """,
+        *LIGHT,
+    )
+    assert outcomes(result) == {
+        "test_connections_in_a_cache": "PASSED",
+        "test_connections_in_a_list": "FAILED",
+    }
