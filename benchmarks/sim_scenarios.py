@@ -6,8 +6,9 @@
 Plays whole pytest sessions over the simulated driver, as the tests do, `--runs` times
 each, with the kinds of evidence in turn. What is said must be what the table says,
 byte for byte, and the same in every run: so evidence changes no verdict either. A
-twin that may be called `clean` or `retention` must be called the same every time.
-Ends with status 1 where it is not so.
+twin that may be called `clean` or `retention` must be called the same every time. Told
+at the end as well: for how many leaks the evidence names the line that allocated them
+and who holds them. Ends with status 1 where anything is not so.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 
 from tests.simgpu import build
 from tests.simgpu import environments
+from tests.simgpu.scenarios import explained
 from tests.simgpu.scenarios import judging
 from tests.simgpu.scenarios import sessions
+from tests.simgpu.scenarios.explained import Named
 from tests.simgpu.scenarios.sessions import Nursery
 from tests.simgpu.scenarios.table import SCENARIOS
 from tests.simgpu.scenarios.table import Scenario
@@ -41,6 +44,21 @@ class Sum:
     played: int = 0
     wrong: int = 0
     divided: int = 0
+    lines: list[bool] = dataclasses.field(default_factory=list)
+    """Of each leak that Python code allocates: whether its line was named."""
+    holders: list[bool] = dataclasses.field(default_factory=list)
+    """Of each leak that Python holds: whether its holder was named."""
+
+    def explain(self, told: Named, scenario: Scenario) -> None:
+        """Count whether a leak was explained; say where it was not."""
+        for what, is_named, known in (
+            ("line", told.line, self.lines),
+            ("holder", told.holder, self.holders),
+        ):
+            if is_named is not None:
+                known.append(is_named)
+            if is_named is False:
+                print(f"    {scenario}: the {what} is not named\n", *told.evidence)
 
 
 def nursery(scenario: Scenario, folder: pathlib.Path) -> Nursery:
@@ -69,6 +87,8 @@ def repeat(
             if complaint:
                 total.wrong += 1
                 wrong = wrong or f"    {complaint}\n{session.output}"
+            if kind == "full" and twin == "leaky" and scenario.outcome == "leak":
+                total.explain(explained.named(session, scenario), scenario)
             said[str(judging.judgement(session, scenario, twin))] += 1
     total.files += 1
     total.played += len(kinds)
@@ -117,7 +137,10 @@ def main() -> int:
         f"{total.files} files, {total.played} sessions: {total.wrong} not as the table "
         f"says, {total.divided} files whose runs do not agree"
     )
-    return int(bool(total.wrong or total.divided))
+    for what, known in (("line", total.lines), ("holder", total.holders)):
+        print(f"the {what} is right for {sum(known)} of {len(known)}")
+    is_explained = all(total.lines) and all(total.holders)
+    return int(bool(total.wrong or total.divided or not is_explained))
 
 
 if __name__ == "__main__":

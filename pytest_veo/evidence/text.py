@@ -17,6 +17,10 @@ _WIDTH = 100
 _MOST_SITES = 2
 _MOST_HOLDERS = 2
 _CRUMB = 20
+_NOBODY = (
+    "no new Python object, and no container that grew: C or C++ code keeps it (memory "
+    "it fetched itself, a handle's workspace, a communicator, a C++ reference cycle)"
+)
 
 
 def lines(evidence: Evidence, most: int = _MOST_LINES) -> tuple[str, ...]:
@@ -95,6 +99,8 @@ def _holding(evidence: Evidence) -> list[str]:
         for place in evidence.places
         if place.is_certain and not place.is_bookkeeping and place.owner != "pytest"
     ]
+    if not found and not places and not evidence.creations:
+        return [] if evidence.level == "native" else [_NOBODY]
     return [*_once(found), *places[:_MOST_HOLDERS]]
 
 
