@@ -24,15 +24,19 @@ _NOBODY = (
 
 
 def lines(evidence: Evidence, most: int = _MOST_LINES) -> tuple[str, ...]:
-    """The evidence in at most `most` lines, each with its kind in front."""
+    """The evidence in at most `most` lines, each with its kind in front.
+
+    The first two are enough to act on: one line that allocated, one chain that holds.
+    """
     allocated = [
         *(_device_line(site) for site in evidence.device_sites[:_MOST_SITES]),
         *(_site_line(site) for site in _telling(evidence)[:_MOST_SITES]),
-        *(line for site in evidence.native_sites[:1] for line in _native_lines(site)),
     ]
+    native = [line for s in evidence.native_sites[:1] for line in _native_lines(s)]
     found = [
-        *_labelled("allocated", allocated[:3]),
+        *_labelled("allocated", [*allocated[:1], *native]),
         *_labelled("held by", _holding(evidence)),
+        *_labelled("also", allocated[1:3]),
         *_labelled("created", [_creation_line(c) for c in evidence.creations[:2]]),
         *_labelled("hint", list(evidence.hints)),
         *_labelled("note", list(evidence.notes)),
