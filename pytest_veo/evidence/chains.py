@@ -129,11 +129,12 @@ def _attribute(parent: object, following: list[object]) -> str:
 
 
 def _fixture_value(parent: object, following: list[object]) -> str:
-    """A fixture's definition, its namespace, its cached result, the value."""
-    held, cached, child = following
+    """A fixture's definition, maybe its namespace, its cached result, the value."""
+    *_, cached, child = following
     if objects.type_name(type(parent)) != "_pytest.fixtures.FixtureDef":
         return ""
-    if type(held) is not dict or held.get("cached_result") is not cached:
+    values = objects.instance_dict(parent) or {}
+    if values.get("cached_result") is not cached:
         return ""
     return f" -> {objects.type_name(type(child))}"
 
@@ -160,6 +161,7 @@ def _cache_entry(parent: object, following: list[object]) -> str:
 _READERS = (
     (3, _closure),
     (3, _fixture_value),
+    (2, _fixture_value),
     (3, _thread_local),
     (2, _cache_entry),
     (2, _attribute),

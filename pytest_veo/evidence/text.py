@@ -28,9 +28,12 @@ def lines(evidence: Evidence, most: int = _MOST_LINES) -> tuple[str, ...]:
 
     The first two are enough to act on: one line that allocated, one chain that holds.
     """
+    placed = [site for site in evidence.device_sites if site.where]
+    placeless = [site for site in evidence.device_sites if not site.where]
     allocated = [
-        *(_device_line(site) for site in evidence.device_sites[:_MOST_SITES]),
+        *(_device_line(site) for site in placed[:_MOST_SITES]),
         *(_site_line(site) for site in _telling(evidence)[:_MOST_SITES]),
+        *(_device_line(site) for site in placeless[:_MOST_SITES]),
     ]
     native = [line for s in evidence.native_sites[:1] for line in _native_lines(s)]
     found = [
@@ -48,7 +51,8 @@ def _telling(evidence: Evidence) -> list[Site]:
     """Without the crumbs beside a line that allocates far more."""
     sizes = [
         *(site.bytes_per_run for site in evidence.sites),
-        *(site.bytes_per_run for site in evidence.device_sites),
+        # One without a line explains nothing: the crumbs beside it do.
+        *(site.bytes_per_run for site in evidence.device_sites if site.where),
     ]
     most = max(sizes, default=0)
     return [site for site in evidence.sites if site.bytes_per_run * _CRUMB >= most]

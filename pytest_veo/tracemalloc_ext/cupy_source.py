@@ -61,6 +61,7 @@ class CupySource:
 
     def _through(self, allocator: Allocator, ledger: Ledger) -> Allocator:
         pointer_to, unowned = self._cuda.MemoryPointer, self._cuda.UnownedMemory
+        pooled = getattr(self._cuda.memory, "PooledMemory", None)
         numbers: dict[int, int] = {}
         track = ledger.track
 
@@ -77,7 +78,8 @@ class CupySource:
             size_bytes = memory.size
             owner = Owner(memory, ledger, number, address)
             track(number, address, size_bytes)
-            offset = pointer.ptr - address
+            is_whole = type(memory) is pooled  # known without another number
+            offset = 0 if is_whole else pointer.ptr - address
             return pointer_to(unowned(address, size_bytes, owner, device), offset)
 
         allocate.allocator = allocator  # type: ignore[attr-defined]

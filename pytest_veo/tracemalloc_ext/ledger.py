@@ -19,7 +19,7 @@ _TRACK = ctypes.pythonapi["PyTraceMalloc_Track"]
 _UNTRACK = ctypes.pythonapi["PyTraceMalloc_Untrack"]
 _domain_argument = ctypes.c_uint.from_param
 _word_argument = ctypes.c_size_t.from_param
-_MOST_SIZES = 1024
+_MOST_ARGUMENTS = 8192
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Ledger:
         self._domains: dict[tuple[str, int], int] = {}
         self._live: dict[int, dict[int, int]] = {}
         self._numbers: dict[int, Any] = {}
-        self._addresses: dict[int, dict[int, Any]] = {}
-        self._sizes: dict[int, Any] = {}
+        self._words: dict[int, Any] = {}
+        """Addresses and sizes, converted: pools hand out the same ones again."""
         self._is_open = True
         self.untraced = 0
         """Allocations that tracemalloc refused: it was off, or out of memory."""
@@ -78,7 +78,6 @@ class Ledger:
         index = sources.index(source) if source in sources else len(sources)
         number = _BASE + index * _DEVICES + device
         self._numbers[number] = _domain_argument(number)
-        self._addresses[number] = {}
         self._live[number] = {}
         self._domains[source, device] = number
         return number
@@ -87,29 +86,25 @@ class Ledger:
         """Add a block, with the caller's stack; the same address again replaces it."""
         if not self._is_open:
             return
-        size = self._sizes.get(size_bytes)
-        if size is None:
-            size = self._size_argument(size_bytes)
-        place = self._addresses[number][address] = _word_argument(address)
+        words = self._words
+        place = words.get(address) or self._word(address)
+        size = words.get(size_bytes) or self._word(size_bytes)
         if _TRACK(self._numbers[number], place, size):
-            del self._addresses[number][address]
             self.untraced += 1
         else:
             self._live[number][address] = size_bytes
 
-    def _size_argument(self, size_bytes: int) -> Any:
-        if len(self._sizes) >= _MOST_SIZES:
-            self._sizes.clear()
-        made = self._sizes[size_bytes] = _word_argument(size_bytes)
+    def _word(self, value: int) -> Any:
+        if len(self._words) >= _MOST_ARGUMENTS:
+            self._words.clear()
+        made = self._words[value] = _word_argument(value)
         return made
 
     def untrack(self, number: int, address: int) -> None:
         """Take a block out; one that was never in is ignored."""
-        place = self._addresses[number].pop(address, None)
-        if place is None:
-            return
-        self._live[number].pop(address, None)
-        _UNTRACK(self._numbers[number], place)
+        if self._live[number].pop(address, None) is not None:
+            place = self._words.get(address) or self._word(address)
+            _UNTRACK(self._numbers[number], place)
 
     def clear(self) -> None:
         """Take everything out again, and take nothing in any more."""

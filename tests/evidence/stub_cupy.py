@@ -18,7 +18,7 @@ _UNIT_BYTES = 512
 
 
 class Memory:
-    """`PooledMemory`: goes back to its pool when nobody has it any more."""
+    """Goes back to its pool when nobody has it any more."""
 
     __slots__ = ("_pool", "device_id", "ptr", "size")
 
@@ -29,6 +29,12 @@ class Memory:
     def __del__(self) -> None:
         if self.ptr:
             self._pool.free_addresses.append(self.ptr)
+
+
+class PooledMemory(Memory):
+    """Of the pool: what is handed out is all of it."""
+
+    __slots__ = ()
 
 
 class UnownedMemory:
@@ -58,11 +64,13 @@ class Cuda(types.ModuleType):
     def __init__(self) -> None:
         super().__init__("cupy.cuda")
         self.device = 0
+        self.are_whole = True
         self.free_addresses: list[int] = []
         self.addresses = itertools.count(0x7F00_0000_0000, 1 << 21)
         self.allocator: Callable[[int], Any] = self.pool_malloc
         self.local: Callable[[int], Any] | None = None
         self.raw: dict[int, int] = {}
+        self.memory = types.SimpleNamespace(PooledMemory=PooledMemory)
         self.runtime = types.SimpleNamespace(
             malloc=self.raw_malloc, free=self.raw_free, getDevice=lambda: self.device
         )
@@ -96,7 +104,8 @@ class Cuda(types.ModuleType):
         address = (
             self.free_addresses.pop() if self.free_addresses else next(self.addresses)
         )
-        return MemoryPointer(Memory(self, address if size else 0, rounded), 0)
+        memory = PooledMemory if self.are_whole else Memory
+        return MemoryPointer(memory(self, address if size else 0, rounded), 0)
 
     def raw_malloc(self, size: int) -> int:
         address = next(self.addresses)

@@ -498,7 +498,11 @@ def test_jaxs_live_arrays_are_told_by_identity(monkeypatch: pytest.MonkeyPatch) 
     jax.live_arrays, bridge._backends = lambda: list(KEPT), {"cuda": object()}
     monkeypatch.setitem(sys.modules, "jax", jax)
     monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
-    (site,) = evidence_of(lambda: KEPT.append(Array())).device_sites
+    evidence = evidence_of(lambda: KEPT.append(Array()))
+    (site,) = evidence.device_sites
+    first, *_ = text.lines(evidence)
+    assert "KEPT.append(Array())" in first  # it tells no line: Python's own does
+    assert any("float32[10, 10]  [jax cuda:0" in line for line in text.lines(evidence))
     assert (site.source, site.device, site.bytes_per_run) == ("jax", "cuda:0", 400)
     assert site.line == "float32[10, 10]"
 

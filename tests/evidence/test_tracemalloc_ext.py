@@ -133,6 +133,7 @@ def test_what_is_handed_out_is_the_allocators_place(cupy: Any) -> None:
         whole = cupy.cuda.pool_malloc(2 * size)
         return stub_cupy.MemoryPointer(whole.mem, size)
 
+    cupy.cuda.are_whole = False
     cupy.cuda.set_allocator(upper_half)
     tracemalloc_ext.start()
     kept = make(cupy, 512)

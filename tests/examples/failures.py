@@ -1,4 +1,4 @@
-"""The failures of examples/evidence_host and evidence_gpu, and their copies in the docs.
+"""The failures of examples/evidence_host and evidence_gpu, and their copies.
 
 Run as a program, it writes the copies in docs/evidence.md anew: the second suite runs
 over the simulated driver, in the environment that `ci/env torch` makes.
@@ -30,7 +30,9 @@ _TITLE = re.compile(r"^_+ (\w+) _+$")
 _NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 _AMOUNT = re.compile(r"N ([KMG]iB|B)\b")
 _PATH = re.compile(r"/\S+/(?=[\w.]+\b)")
-_OTHER_RUNS = re.compile(r" of \w+ more| \(by \S+\)| \(deleted\)|, N blocks| in N blocks")
+_OTHER_RUNS = re.compile(
+    r" of \w+ more| \(by \S+\)| \(deleted\)|, N blocks| in N blocks"
+)
 
 
 def begin(suite: str) -> str:
