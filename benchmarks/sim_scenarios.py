@@ -1,7 +1,7 @@
 """Every leak scenario and its clean twin, again and again: do the runs agree?
 
     python benchmarks/sim_scenarios.py [torch] [cupy] [cupy13] [extras]
-        [--runs 10] [--evidence off,full] [--only TEXT]
+        [--runs 10] [--evidence off,full] [--only TEXT] [--after NAME]
 
 Plays whole pytest sessions over the simulated driver, as the tests do, `--runs` times
 each, with the kinds of evidence in turn. What is said must be what the table says,
@@ -102,6 +102,7 @@ def repeat(
 def play(chosen: list[Scenario], kinds: list[str]) -> Sum:
     """All files of some scenarios, a framework at a time."""
     total = Sum()
+    sessions.TIMEOUT_S = 900  # a busy machine is no reason to stop
     chosen = sorted(chosen, key=lambda each: (each.environment, each.framework))
     groups = itertools.groupby(chosen, lambda each: (each.environment, each.framework))
     for _, group in groups:
@@ -123,6 +124,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--evidence", default="off,full")
     parser.add_argument("--only", default="", help="part of a scenario's name")
+    parser.add_argument("--after", default="", help="go on behind this scenario")
     given = parser.parse_args()
     kinds = list(
         itertools.islice(itertools.cycle(given.evidence.split(",")), given.runs)
@@ -132,6 +134,8 @@ def main() -> int:
         for one in SCENARIOS
         if one.environment in given.environments and given.only in str(one)
     ]
+    names = [str(one) for one in chosen]
+    chosen = chosen[names.index(given.after) + 1 if given.after else 0 :]
     total = play(chosen, kinds)
     print(
         f"{total.files} files, {total.played} sessions: {total.wrong} not as the table "
