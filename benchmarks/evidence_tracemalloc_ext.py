@@ -71,9 +71,7 @@ def main() -> None:
             f"  (the traces alone {alone:6.2f} us;"
             f" tracemalloc on Python's own memory {python_only - bare:6.2f} us)"
         )
-    print(
-        f"after stop: {measure() - bare:+.2f} us, hooks left {len(cupy.cuda.hooks())}"
-    )
+    print(f"after stop: {measure() - bare:+.2f} us")
 
 
 if __name__ == "__main__":

@@ -128,6 +128,17 @@ def _attribute(parent: object, following: list[object]) -> str:
     return _as_attribute(edges.label(held, child)) if is_own else ""
 
 
+def _fixture_value(parent: object, following: list[object]) -> str:
+    """A fixture's definition, maybe its namespace, its cached result, the value."""
+    *_, cached, child = following
+    if objects.type_name(type(parent)) != "_pytest.fixtures.FixtureDef":
+        return ""
+    values = objects.instance_dict(parent) or {}
+    if values.get("cached_result") is not cached:
+        return ""
+    return f" -> {objects.type_name(type(child))}"
+
+
 def _closure(parent: object, following: list[object]) -> str:
     """Function, its closure, a cell, a value: one closure variable."""
     if type(parent) is not types.FunctionType:
@@ -149,6 +160,8 @@ def _cache_entry(parent: object, following: list[object]) -> str:
 
 _READERS = (
     (3, _closure),
+    (3, _fixture_value),
+    (2, _fixture_value),
     (3, _thread_local),
     (2, _cache_entry),
     (2, _attribute),

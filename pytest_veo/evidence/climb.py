@@ -58,7 +58,8 @@ class Climber:
         hidden: Iterable[object] = (),
         seconds: float = 2.0,
     ) -> None:
-        self._deadline = time.monotonic() + seconds
+        # Of the processor's time: on a busy machine a holder is found as well.
+        self._deadline = time.thread_time() + seconds
         self._seconds = seconds
         self._nodes: list[object] = []
         self._places: dict[int, int] = {}
@@ -88,7 +89,7 @@ class Climber:
         return [self._ascent(target) for target in self._targets]
 
     def _is_over(self) -> bool:
-        return time.monotonic() > self._deadline or len(self._nodes) > _WIDEST
+        return time.thread_time() > self._deadline or len(self._nodes) > _WIDEST
 
     def _place(self, obj: object) -> tuple[int, bool]:
         """The object's position, and whether it is new."""

@@ -71,11 +71,17 @@ class Evidence:
 
     def without_machinery(self) -> Evidence:
         """Without what pytest keeps between two runs, and C code's passing objects."""
-        return dataclasses.replace(
+        found = dataclasses.replace(
             self,
             holders=tuple(h for h in self.holders if not _is_machinery(h)),
-            places=tuple(p for p in self.places if p.owner != "pytest"),
+            places=tuple(p for p in self.places if not _is_passing(p)),
         )
+        return dataclasses.replace(found, hints=hints.hints(found))
+
+
+def _is_passing(place: GrownPlace) -> bool:
+    """Pytest's own, or a variable of a caller that a kept frame shows."""
+    return place.owner == "pytest" or ".f_back" in place.path
 
 
 def _is_machinery(holder: Holder) -> bool:

@@ -55,7 +55,8 @@ class Descriptors:
 
     def __init__(self) -> None:
         self._before: dict[int, str] = {}
-        self._lines: dict[int, stacks.Line | None] = {}
+        self._lines: dict[int, tuple[str, stacks.Line | None]] = {}
+        """What a number was made for, and where; the number may be used again."""
         self._wrapped: dict[str, tuple[Any, Any]] = {}
 
     @property
@@ -80,7 +81,7 @@ class Descriptors:
         def make(*args: Any, **kwargs: Any) -> Any:
             made = own(*args, **kwargs)
             for number in made if isinstance(made, tuple) else (made,):
-                lines[number] = _calling_line()
+                lines[number] = _target(number), _calling_line()
             return made
 
         return make
@@ -93,10 +94,15 @@ class Descriptors:
         self._wrapped.clear()
         now = _open_descriptors()
         return {
-            number: (target, self._lines.get(number))
+            number: (target, self._line_of(number, target))
             for number, target in now.items()
             if self._before.get(number) != target
         }
+
+    def _line_of(self, number: int, target: str) -> stacks.Line | None:
+        """The line that made it, unless the number is another thing's by now."""
+        made_for, line = self._lines.get(number, ("", None))
+        return line if made_for == target else None
 
 
 def _open_descriptors() -> dict[int, str]:
@@ -108,12 +114,21 @@ def _open_descriptors() -> dict[int, str]:
     return found
 
 
+def _target(number: int) -> str:
+    try:
+        return str((pathlib.Path(_FD_FOLDER) / str(number)).readlink())
+    except OSError:  # no /proc, or closed by another thread already
+        return ""
+
+
 def _calling_line() -> stacks.Line | None:
     frame: types.FrameType | None = sys._getframe(2)
     frames: list[tuple[str, int]] = []
     while frame is not None and len(frames) < _DEEPEST:
         frames.append((frame.f_code.co_filename, frame.f_lineno))
         frame = frame.f_back
+    if stacks.is_side_effect(frames):
+        return None  # a re-run's own folder, a report: not the test's
     return stacks.users(stacks.trimmed(frames))
 
 

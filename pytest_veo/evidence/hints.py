@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 _MOST = 2
+_MANY_BLOCKS = 16
+_SMALL_BYTES = 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,6 +90,18 @@ def _no_python(evidence: Evidence) -> bool:
     return is_empty and not evidence.creations and not evidence.native_sites
 
 
+def _small_blocks(evidence: Evidence) -> bool:
+    """Whether a line leaves many of the smallest blocks on a device."""
+    on_device = [(s.blocks_per_run, s.bytes_per_run) for s in evidence.device_sites]
+    on_device += [
+        (s.blocks_per_run, s.bytes_per_run) for s in evidence.sites if s.memory
+    ]
+    return any(
+        blocks >= _MANY_BLOCKS and size_bytes <= blocks * _SMALL_BYTES
+        for blocks, size_bytes in on_device
+    )
+
+
 def _growing(*kinds: str) -> Callable[[Evidence], bool]:
     return lambda evidence: any(p.kind in kinds for p in _user_places(evidence))
 
@@ -129,13 +143,25 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "graph with its own memory pool",
-        lambda evidence: any(site.pool for site in evidence.device_sites),
+        lambda e: any(s.pool for s in e.device_sites) or _any_type("CUDAGraph")(e),
         "a captured graph keeps its private pool: delete the graph and its outputs",
     ),
     Pattern(
         "pinned host buffers",
         _any_type("PinnedMemory", "PinnedMemoryPointer", "MappedNDArray"),
         "make pinned buffers once and use them again",
+    ),
+    Pattern(
+        "small host-device copies",
+        _small_blocks,
+        "each takes 512 bytes of the device at least: gather them on the host and copy "
+        "once",
+    ),
+    Pattern(
+        "raw device memory that nobody frees",
+        lambda e: any(site.memory.startswith("cupy.runtime") for site in e.sites),
+        "call cupy.cuda.runtime.free(address), or use cupy.cuda.alloc, whose memory "
+        "goes back by itself",
     ),
     Pattern(
         "logging handler that stays",
@@ -202,8 +228,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "memory of C code",
         _no_python,
-        "no new Python object was found; pip install 'pytest-veo[native]' "
-        "to name the C code",
+        "pip install 'pytest-veo[native]' to name it, where it is the host's; compare "
+        "nvml.process with the allocators' figures, where it is a device's",
     ),
 )
 

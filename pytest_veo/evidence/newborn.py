@@ -24,6 +24,8 @@ _OFTEN = 0.5  # of the runs: what comes more rarely is not the test's
 _MOST_TYPES = 12
 _BEARERS = ("Thread", "Process", "Popen", "Task", "Session", "Connection")
 _FRAMEWORKS = ("torch", "cupy", "jax", "jaxlib", "numba", "onnxruntime", "tensorflow")
+_BOOKS = ("cupy.cuda.memory._Chunk", "cupy.cuda.pinned_memory.PinnedMemory")
+"""An allocator's own entry for a block in use: it lives as long as the block."""
 _USERS = 2
 _MACHINERY = 5
 _MACHINERY_NAMES = (
@@ -99,7 +101,11 @@ def representatives(newborn: list[object], runs: int, most: int = 3) -> list[obj
     for each in newborn:
         by_kind.setdefault(objects.type_name(type(each)), []).append(each)
     enough = max(1.0, runs * _OFTEN)
-    groups = [group for group in by_kind.values() if len(group) >= enough]
+    groups = [
+        group
+        for name, group in by_kind.items()
+        if len(group) >= enough and not is_entry_of_allocator(name)
+    ]
     inner = set(map(id, gc.get_referents(*newborn))) if groups else set()
     groups.sort(key=lambda group: (_rank(group[0]), _is_inner(group, inner)))
     best = min((_rank(group[0]) for group in groups), default=_MACHINERY)
@@ -110,6 +116,11 @@ def representatives(newborn: list[object], runs: int, most: int = 3) -> list[obj
         # A graph in C++ holds all of a framework's objects but the newest.
         chosen.insert(1, telling[0][-1])
     return chosen
+
+
+def is_entry_of_allocator(type_name: str) -> bool:
+    """Whether objects of this type are an allocator's books, nobody's leak."""
+    return type_name in _BOOKS
 
 
 def _is_inner(group: list[object], inner: set[int]) -> bool:

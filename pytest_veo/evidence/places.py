@@ -23,6 +23,7 @@ from pytest_veo.evidence import bounds
 from pytest_veo.evidence import census
 from pytest_veo.evidence import chains
 from pytest_veo.evidence import entries
+from pytest_veo.evidence import newborn
 from pytest_veo.evidence import objects
 from pytest_veo.evidence import retained
 from pytest_veo.evidence import roots
@@ -40,6 +41,8 @@ _MOST = 40
 _SAMPLE = 200
 _SAMPLE_RUNS = 4
 
+_FINALIZERS = "weakref.finalize._registry"
+"""An object with a finalizer is listed there for as long as it lives."""
 _INSIDE_C = "(inside C code; no Python object refers to it)"
 
 
@@ -171,9 +174,12 @@ class _Named:
     @property
     def is_bookkeeping(self) -> bool:
         """Whether it lists what lives anyway."""
-        if self.chain.root is Root.BOOKKEEPING:
+        if self.chain.root is Root.BOOKKEEPING or self.chain.path == _FINALIZERS:
             return True
-        return entries.is_register(self.candidate.held)
+        held = self.candidate.held
+        if newborn.is_entry_of_allocator(entries.newest_type(held)):
+            return True
+        return entries.is_register(held)
 
 
 def _name(candidate: Candidate, ascent: Ascent) -> _Named:

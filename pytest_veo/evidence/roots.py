@@ -32,6 +32,8 @@ class Root(enum.StrEnum):
     CLASS = "class"
     CONTEXT = "context"
     THREAD = "thread"
+    FIXTURE = "fixture"
+    """A fixture that outlives its tests: pytest keeps its value for them."""
     FRAME = "frame"
     BOOKKEEPING = "bookkeeping"
     PYTEST = "pytest"
@@ -130,6 +132,8 @@ def landing_of(node: object, modules: dict[int, str]) -> Landing | None:
     if kind is dict:
         module = modules.get(id(node))
         return None if module is None else Landing(Root.MODULE, module)
+    if kind is _fixture_type():
+        return _landing_of_fixture(node)
     if objects.is_module(node):
         return _landing_of_module(node)  # type: ignore[arg-type]
     if objects.is_type(node):
@@ -137,6 +141,24 @@ def landing_of(node: object, modules: dict[int, str]) -> Landing | None:
     if kind is contextvars.Context:
         return Landing(Root.CONTEXT, "contextvars.Context", is_last_resort=True)
     return None
+
+
+def _fixture_type() -> object:
+    fixtures = sys.modules.get("_pytest.fixtures")
+    return getattr(fixtures, "FixtureDef", None)
+
+
+def _landing_of_fixture(definition: object) -> Landing | None:
+    """A fixture of the user's that is wider than a test, and has a value."""
+    known = objects.instance_dict(definition) or {}
+    name, scope = known.get("argname"), getattr(known.get("_scope"), "value", None)
+    code = getattr(known.get("func"), "__code__", None)
+    is_wide = type(scope) is str and scope != "function"
+    if type(name) is not str or not is_wide or type(code) is not types.CodeType:
+        return None
+    if known.get("cached_result") is None or stacks.is_own(code.co_filename):
+        return None
+    return Landing(Root.FIXTURE, f"fixture {name} ({scope})")
 
 
 def _landing_of_module(module: types.ModuleType) -> Landing | None:

@@ -17,18 +17,29 @@ _WIDTH = 100
 _MOST_SITES = 2
 _MOST_HOLDERS = 2
 _CRUMB = 20
+_NOBODY = (
+    "no new Python object, and no container that grew: C or C++ code keeps it (memory "
+    "it fetched itself, a handle's workspace, a communicator, a C++ reference cycle)"
+)
 
 
 def lines(evidence: Evidence, most: int = _MOST_LINES) -> tuple[str, ...]:
-    """The evidence in at most `most` lines, each with its kind in front."""
+    """The evidence in at most `most` lines, each with its kind in front.
+
+    The first two are enough to act on: one line that allocated, one chain that holds.
+    """
+    placed = [site for site in evidence.device_sites if site.where]
+    placeless = [site for site in evidence.device_sites if not site.where]
     allocated = [
-        *(_device_line(site) for site in evidence.device_sites[:_MOST_SITES]),
+        *(_device_line(site) for site in placed[:_MOST_SITES]),
         *(_site_line(site) for site in _telling(evidence)[:_MOST_SITES]),
-        *(line for site in evidence.native_sites[:1] for line in _native_lines(site)),
+        *(_device_line(site) for site in placeless[:_MOST_SITES]),
     ]
+    native = [line for s in evidence.native_sites[:1] for line in _native_lines(s)]
     found = [
-        *_labelled("allocated", allocated[:3]),
+        *_labelled("allocated", [*allocated[:1], *native]),
         *_labelled("held by", _holding(evidence)),
+        *_labelled("also", allocated[1:3]),
         *_labelled("created", [_creation_line(c) for c in evidence.creations[:2]]),
         *_labelled("hint", list(evidence.hints)),
         *_labelled("note", list(evidence.notes)),
@@ -40,7 +51,8 @@ def _telling(evidence: Evidence) -> list[Site]:
     """Without the crumbs beside a line that allocates far more."""
     sizes = [
         *(site.bytes_per_run for site in evidence.sites),
-        *(site.bytes_per_run for site in evidence.device_sites),
+        # One without a line explains nothing: the crumbs beside it do.
+        *(site.bytes_per_run for site in evidence.device_sites if site.where),
     ]
     most = max(sizes, default=0)
     return [site for site in evidence.sites if site.bytes_per_run * _CRUMB >= most]
@@ -95,6 +107,8 @@ def _holding(evidence: Evidence) -> list[str]:
         for place in evidence.places
         if place.is_certain and not place.is_bookkeeping and place.owner != "pytest"
     ]
+    if not found and not places and not evidence.creations:
+        return [] if evidence.level == "native" else [_NOBODY]
     return [*_once(found), *places[:_MOST_HOLDERS]]
 
 

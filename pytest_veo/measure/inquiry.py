@@ -64,12 +64,6 @@ DEEP_QUIET_NS = 100_000_000
 """The same at level deep."""
 
 
-_NATIVE_HINT = (
-    "native: no Python line or object explains it; native stacks need memray: "
-    "pip install 'pytest-veo[native]'"
-)
-
-
 class Inquiry:
     """Looks into suspects; may run them again while the credit lasts."""
 
@@ -213,7 +207,7 @@ class Inquiry:
         if level == "light" or not found.names_nothing:
             return text.lines(found)
         if importlib.util.find_spec("memray") is None:
-            return (*text.lines(found), _NATIVE_HINT)
+            return text.lines(found)
         native = self._collect(item, shown, Collector("native"))
         return text.lines(found if isinstance(native, str) else native)
 

@@ -108,6 +108,8 @@ class Meter:
         self._lone_host: HostProbe | None = None
         """The host probe, while no other one has anything to watch."""
         self._signs = (0, 0)
+        self._sleepers = [p for p in probes if isinstance(p, SleepingProbe)]
+        """Those that nothing has woken at the last glance."""
         self._refused = list(troubles)
         self._parts: tuple[tuple[Counter, ...], ...] = ()
         self._layout = Layout()
@@ -163,7 +165,6 @@ class Meter:
         values: tuple[int, ...] = ()
         parts: list[tuple[Counter, ...]] = []
         before = self._host.glance() if self._host is not None else ()
-        asleep = self._count_asleep()
         for probe in self.probes:
             if probe is self._host:
                 values += tuple(map(int.__sub__, before, self._own))
@@ -185,15 +186,19 @@ class Meter:
             parts.append(probe.counters)
         known = self._layout
         layout = self._layout_of(parts)
-        if layout is not known or self._count_asleep() != asleep:
+        if self._have_any_woken() or layout is not known:
             self._book_own(before)
-        self._lone_host = self._host if self._others_sleep() else None
+        are_all_asleep = len(self._sleepers) == len(self.probes) - 1
+        self._lone_host = self._host if are_all_asleep else None
         return Glance(layout, values)
 
-    def _count_asleep(self) -> int:
-        return sum(
-            1 for p in self.probes if isinstance(p, SleepingProbe) and p.is_asleep
-        )
+    def _have_any_woken(self) -> bool:
+        """Whether a probe that slept at the last glance does so no more."""
+        asleep = [probe for probe in self._sleepers if probe.is_asleep]
+        if len(asleep) == len(self._sleepers):
+            return False
+        self._sleepers = asleep
+        return True
 
     def _book_own(self, before: tuple[int, ...]) -> None:
         """Take what our own probes needed to wake off the host's figures for good.
@@ -208,13 +213,6 @@ class Meter:
         )
         if HEAP in self._host.counters:
             self._own_heap = self._own[self._host.counters.index(HEAP)]
-
-    def _others_sleep(self) -> bool:
-        return self._host is not None and all(
-            isinstance(probe, SleepingProbe) and probe.is_asleep
-            for probe in self.probes
-            if probe is not self._host
-        )
 
     def heap_since(self, before: Glance) -> int:
         """How the native heap has grown since, for a fraction of a glance's cost."""
@@ -278,6 +276,7 @@ class Meter:
 
     def _drop(self, probe: Probe, error: Exception) -> None:
         self.probes.remove(probe)
+        self._sleepers = [each for each in self._sleepers if each is not probe]
         if probe is self._host:
             self._host = self._lone_host = None
         reason = f"{type(error).__name__}: {error}"

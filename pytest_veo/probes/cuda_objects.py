@@ -40,10 +40,11 @@ class CudaObjectsProbe(CountedTypesProbe):
     def __init__(self, watch: DriverWatch | None = None) -> None:
         super().__init__()
         self._watch = watch or DriverWatch()
+        self._was_active = False
 
     def is_active(self) -> bool:
-        """Whether such a library is imported and this process holds a CUDA context."""
-        for library in _LIBRARIES:
-            if library in sys.modules:
-                return self._watch.has_any_context()
-        return False
+        """Whether one is imported and this process has held a CUDA context."""
+        if not self._was_active:
+            is_imported = any(library in sys.modules for library in _LIBRARIES)
+            self._was_active = is_imported and self._watch.has_any_context()
+        return self._was_active

@@ -41,8 +41,10 @@ class CupyPoolProbe(GaugedProbe):
         self._unseen: tuple[int, ...] | None = None
 
     def is_active(self) -> bool:
-        """Whether CuPy is imported and this process holds a CUDA context."""
-        return "cupy" in sys.modules and self._watch.has_any_context()
+        """Whether CuPy is imported and this process has held a CUDA context."""
+        if "cupy" not in sys.modules:
+            return False
+        return self._unseen is not None or self._watch.has_any_context()
 
     def close(self) -> None:
         """Let go of the pools."""

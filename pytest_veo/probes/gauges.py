@@ -128,6 +128,8 @@ class GaugedProbe:
 
     def _retract(self, reason: str, device: str = HOST) -> None:
         """Drop a trouble that is over."""
+        if not self.troubles:
+            return
         self.troubles = tuple(
             trouble
             for trouble in self.troubles

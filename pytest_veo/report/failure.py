@@ -1,4 +1,4 @@
-"""The text of a failed check: figure first, then how it is known."""
+"""The text of a failed check: the figure, the reason, then how it is known."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def _subject(finding: Finding) -> str:
 
 
 def text(verdict: Verdict) -> str:
-    """The whole text of a failure."""
-    lines = [headline(verdict), ""]
+    """The whole text of a failure: its first three lines are enough to act on."""
+    lines = [headline(verdict), *(f"  {line}" for line in verdict.evidence), ""]
     rows = [_row(finding) for finding in verdict.findings[:_SHOWN_FINDINGS]]
     lines += _columns(rows)
     more = len(verdict.findings) - len(rows)
@@ -66,7 +66,6 @@ def text(verdict: Verdict) -> str:
         lines.append(f"  and {more} more counters")
     lines.append("")
     lines += _confirmation(verdict)
-    lines += [f"  {line}" for line in verdict.evidence]
     return "\n".join(lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-import threading
+from typing import Any
 
 
 HOST = 0
@@ -12,12 +12,14 @@ HOST = 0
 _BASE = 0x0EC00000  # far from what others use: NumPy has 389047, CPython 0
 _DEVICES = 256
 
-_TRACK = ctypes.pythonapi.PyTraceMalloc_Track
-_TRACK.argtypes = (ctypes.c_uint, ctypes.c_size_t, ctypes.c_size_t)
-_TRACK.restype = ctypes.c_int
-_UNTRACK = ctypes.pythonapi.PyTraceMalloc_Untrack
-_UNTRACK.argtypes = (ctypes.c_uint, ctypes.c_size_t)
-_UNTRACK.restype = ctypes.c_int
+# Without `argtypes`, a converted argument is passed on as it is. To convert a number
+# makes an object, and every object that is made here is traced itself, which at 25
+# frames costs more than the call: so arguments are converted once and kept.
+_TRACK = ctypes.pythonapi["PyTraceMalloc_Track"]
+_UNTRACK = ctypes.pythonapi["PyTraceMalloc_Untrack"]
+_domain_argument = ctypes.c_uint.from_param
+_word_argument = ctypes.c_size_t.from_param
+_MOST_ARGUMENTS = 8192
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,29 +43,16 @@ class Domain:
 HOST_DOMAIN = Domain(HOST, "host")
 
 
-class _Arguments(threading.local):
-    """The C arguments of a call, made once for each thread.
-
-    Every object that a call makes is traced itself, which at 25 frames costs more
-    than the call; so the same three are filled in again and again.
-    """
-
-    def __init__(self) -> None:
-        self.number = ctypes.c_uint()
-        self.address = ctypes.c_size_t()
-        self.size_bytes = ctypes.c_size_t()
-        self.is_filled = False
-        """True inside a call: a free that the collector triggers there must not
-        overwrite the arguments."""
-
-
 class Ledger:
     """What is tracked at present. Every entry can be taken back."""
 
     def __init__(self) -> None:
         self._domains: dict[tuple[str, int], int] = {}
         self._live: dict[int, dict[int, int]] = {}
-        self._arguments = _Arguments()
+        self._numbers: dict[int, Any] = {}
+        self._words: dict[int, Any] = {}
+        """Addresses and sizes, converted: pools hand out the same ones again."""
+        self._is_open = True
         self.untraced = 0
         """Allocations that tracemalloc refused: it was off, or out of memory."""
 
@@ -88,43 +77,38 @@ class Ledger:
         sources = list(dict.fromkeys(name for name, _ in self._domains))
         index = sources.index(source) if source in sources else len(sources)
         number = _BASE + index * _DEVICES + device
+        self._numbers[number] = _domain_argument(number)
         self._live[number] = {}
         self._domains[source, device] = number
         return number
 
     def track(self, number: int, address: int, size_bytes: int) -> None:
         """Add a block, with the caller's stack; the same address again replaces it."""
-        arguments = self._arguments
-        if arguments.is_filled:
-            failed = _TRACK(number, address, size_bytes)
-        else:
-            arguments.is_filled = True
-            arguments.number.value = number
-            arguments.address.value = address
-            arguments.size_bytes.value = size_bytes
-            failed = _TRACK(arguments.number, arguments.address, arguments.size_bytes)
-            arguments.is_filled = False
-        if failed:
+        if not self._is_open:
+            return
+        words = self._words
+        place = words.get(address) or self._word(address)
+        size = words.get(size_bytes) or self._word(size_bytes)
+        if _TRACK(self._numbers[number], place, size):
             self.untraced += 1
         else:
             self._live[number][address] = size_bytes
 
+    def _word(self, value: int) -> Any:
+        if len(self._words) >= _MOST_ARGUMENTS:
+            self._words.clear()
+        made = self._words[value] = _word_argument(value)
+        return made
+
     def untrack(self, number: int, address: int) -> None:
         """Take a block out; one that was never in is ignored."""
-        if self._live[number].pop(address, None) is None:
-            return
-        arguments = self._arguments
-        if arguments.is_filled:
-            _UNTRACK(number, address)
-            return
-        arguments.is_filled = True
-        arguments.number.value = number
-        arguments.address.value = address
-        _UNTRACK(arguments.number, arguments.address)
-        arguments.is_filled = False
+        if self._live[number].pop(address, None) is not None:
+            place = self._words.get(address) or self._word(address)
+            _UNTRACK(self._numbers[number], place)
 
     def clear(self) -> None:
-        """Take everything out again."""
+        """Take everything out again, and take nothing in any more."""
+        self._is_open = False
         for number, sizes in self._live.items():
             for address in list(sizes):
                 self.untrack(number, address)

@@ -9,19 +9,15 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-import threading
-import time
-import types
 import weakref
 from collections.abc import Callable
 from typing import Any
 from typing import Protocol
 
 from pytest_veo.errors import ProbeUnavailable
+from pytest_veo.tracemalloc_ext.cupy_source import CupyRuntimeSource
+from pytest_veo.tracemalloc_ext.cupy_source import CupySource
 from pytest_veo.tracemalloc_ext.ledger import Ledger
-
-
-_PATIENCE_S = 0.05
 
 
 class Source(Protocol):
@@ -45,127 +41,6 @@ def _imported(source: str, module: str) -> Any:
     if found is None:
         raise ProbeUnavailable(source, f"{module} is not imported")
     return found
-
-
-class CupySource:
-    """CuPy's memory hooks, on every thread that allocates.
-
-    CuPy keeps hooks for each thread. The allocator, which all threads share, is
-    wrapped while tracking is on: a thread gets its hook with its first allocation.
-    """
-
-    name = "cupy"
-
-    def __init__(self) -> None:
-        self._cuda: Any = None
-        self._hook: Any = None
-        self._shim: Any = None
-        self._allocator: Any = None
-        self._hooks: dict[int, Any] = {}
-        self._codes: set[types.CodeType] = set()
-
-    def attach(self, ledger: Ledger) -> None:
-        """Hook in on this thread, and on others with their first allocation."""
-        self._cuda = _imported(self.name, "cupy").cuda
-        self._hook = _cupy_hook(self._cuda.MemoryHook, ledger)
-        self._codes = {
-            function.__code__
-            for function in vars(type(self._hook)).values()
-            if isinstance(function, types.FunctionType)
-        }
-        self._register()
-        self._allocator = self._cuda.get_allocator()
-        self._shim = self._through(self._allocator)
-        try:
-            self._cuda.set_allocator(self._shim)
-        except ValueError as error:  # inside `using_allocator`
-            self._shim = None
-            self.detach()
-            raise ProbeUnavailable(self.name, str(error)) from error
-
-    def _through(self, allocator: Callable[[int], Any]) -> Callable[[int], Any]:
-        known, ident, register = self._hooks, threading.get_ident, self._register
-
-        def allocate(size: int) -> Any:
-            if ident() not in known:
-                register()
-            return allocator(size)
-
-        return allocate
-
-    def _register(self) -> None:
-        hooks = self._cuda.memory_hook.get_memory_hooks()
-        hooks[self._hook.name] = self._hook
-        self._hooks[threading.get_ident()] = hooks
-
-    def detach(self) -> None:
-        """Take the hook from every thread, and the allocator's wrapper."""
-        if self._shim is not None and self._cuda.get_allocator() is self._shim:
-            self._cuda.set_allocator(self._allocator)
-        self._hook.ledger = None
-        deadline = time.monotonic() + _PATIENCE_S
-        for thread, hooks in self._hooks.items():
-            while self._is_calling(thread) and time.monotonic() < deadline:
-                time.sleep(0.001)  # it walks through its hooks: do not take one away
-            if not self._is_calling(thread):
-                hooks.pop(self._hook.name, None)
-        self._hooks.clear()
-
-    def _is_calling(self, thread: int) -> bool:
-        if thread == threading.get_ident():
-            return False
-        frame = sys._current_frames().get(thread)
-        while frame is not None:
-            if frame.f_code in self._codes:
-                return True
-            frame = frame.f_back
-        return False
-
-
-def _cupy_hook(base: type, ledger: Ledger) -> Any:
-    """A hook of CuPy's own base class, which exists only once CuPy is imported.
-
-    All of today's keyword arguments are named: what ends up in `**_` would have to be
-    allocated, and so be traced.
-    """
-
-    class Hook(base):  # type: ignore[misc]
-        name = "pytest_veo"
-
-        def __init__(self) -> None:
-            self.ledger: Ledger | None = ledger
-            self.numbers: dict[int, int] = {}
-
-        def malloc_postprocess(
-            self,
-            device_id: int = 0,
-            size: int = 0,
-            mem_size: int = 0,
-            mem_ptr: int = 0,
-            pmem_id: int = 0,
-            **_: object,
-        ) -> None:
-            if self.ledger is None or not mem_ptr:
-                return
-            number = self.numbers.get(device_id)
-            if number is None:
-                number = self.ledger.number("cupy", device_id)
-                self.numbers[device_id] = number
-            self.ledger.track(number, mem_ptr, mem_size)
-
-        def free_preprocess(
-            self,
-            device_id: int = 0,
-            mem_size: int = 0,
-            mem_ptr: int = 0,
-            pmem_id: int = 0,
-            **_: object,
-        ) -> None:
-            # Before, not after: then the address may be another thread's again.
-            if self.ledger is not None and device_id in self.numbers:
-                self.ledger.untrack(self.numbers[device_id], mem_ptr)
-
-    return Hook()
 
 
 class NumbaSource:
@@ -340,4 +215,10 @@ def _is_resource(kind: type) -> bool:
 
 def all_sources() -> tuple[Source, ...]:
     """A fresh source of each kind."""
-    return CupySource(), NumbaSource(), RmmSource(), CudaCoreSource()
+    return (
+        CupySource(),
+        CupyRuntimeSource(),
+        NumbaSource(),
+        RmmSource(),
+        CudaCoreSource(),
+    )

@@ -29,6 +29,8 @@ from pytest_veo.evidence import native
 from pytest_veo.evidence import text
 from pytest_veo.evidence.collect import Collector
 from pytest_veo.evidence.collect import Evidence
+from pytest_veo.evidence.places import GrownPlace
+from pytest_veo.evidence.roots import Root
 from tests.evidence import stub_cupy
 
 
@@ -278,7 +280,71 @@ def test_a_pattern_with_its_evidence_has_a_hint(
 
 def test_without_evidence_only_c_code_is_left() -> None:
     evidence = Evidence(level="full", runs=4)
-    assert text.lines(evidence) == ()
+    assert text.lines(evidence) == (
+        "held by    no new Python object, and no container that grew: C or C++ code "
+        "keeps it (memory it fetched itself, a handle's workspace, a communicator, a "
+        "C++ reference cycle)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "has_hint"),
+    [
+        pytest.param(40, 400, True, id="many small"),
+        pytest.param(40, 40_000, False, id="many large"),
+        pytest.param(3, 400, False, id="few small"),
+    ],
+)
+def test_many_small_blocks_on_a_device_are_hinted_at(
+    monkeypatch: pytest.MonkeyPatch, count: int, size: int, has_hint: bool
+) -> None:
+    cupy = stub_cupy.cupy()
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+
+    def copy_rows() -> None:
+        KEPT.append([cupy.cuda.alloc(size) for _ in range(count)])
+
+    evidence = evidence_of(copy_rows, domains=tracemalloc_ext)
+    named = [hint.partition(":")[0] for hint in evidence.hints]
+    assert ("small host-device copies" in named) is has_hint
+
+
+def test_raw_memory_of_cupys_runtime_comes_with_its_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cupy = stub_cupy.cupy()
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    evidence = evidence_of(
+        lambda: cupy.cuda.runtime.malloc(1 << 20), domains=tracemalloc_ext
+    )
+    assert evidence.sites[0].memory == "cupy.runtime device 0"
+    named = [hint.partition(":")[0] for hint in evidence.hints]
+    assert "raw device memory that nobody frees" in named
+
+
+def test_a_descriptors_number_that_is_used_again_is_not_the_first_ones() -> None:
+    def keep_file() -> None:
+        os.close(os.open("/", os.O_RDONLY))  # as `shutil.rmtree` does
+        KEPT.append(Path(__file__).open("rb", buffering=0))  # noqa: SIM115
+
+    (light,) = evidence_of(keep_file, level="light").creations
+    assert (light.kind, light.where, light.per_run) == ("descriptor", "", 1)
+    (full,) = evidence_of(keep_file).creations
+    assert full.source.startswith("KEPT.append(")
+
+
+def test_hints_of_what_is_left_out_go_with_it() -> None:
+    place = GrownPlace(
+        kind="dict",
+        path="_pytest.cache.SEEN",
+        root=Root.MODULE,
+        owner="pytest",
+        entries=4,
+        entries_per_run=1,
+    )
+    evidence = Evidence(level="full", runs=4, places=(place,), hints=("mapping: ...",))
+    (hint,) = evidence.without_machinery().hints
+    assert hint.startswith("memory of C code: ")
 
 
 def test_device_allocations_come_with_their_domain(
@@ -432,7 +498,11 @@ def test_jaxs_live_arrays_are_told_by_identity(monkeypatch: pytest.MonkeyPatch) 
     jax.live_arrays, bridge._backends = lambda: list(KEPT), {"cuda": object()}
     monkeypatch.setitem(sys.modules, "jax", jax)
     monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
-    (site,) = evidence_of(lambda: KEPT.append(Array())).device_sites
+    evidence = evidence_of(lambda: KEPT.append(Array()))
+    (site,) = evidence.device_sites
+    first, *_ = text.lines(evidence)
+    assert "KEPT.append(Array())" in first  # it tells no line: Python's own does
+    assert any("float32[10, 10]  [jax cuda:0" in line for line in text.lines(evidence))
     assert (site.source, site.device, site.bytes_per_run) == ("jax", "cuda:0", 400)
     assert site.line == "float32[10, 10]"
 

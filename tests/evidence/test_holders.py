@@ -220,6 +220,17 @@ def test_the_chain_goes_through_the_runtime(
         shop.LOOP.close()
 
 
+@pytest.fixture(scope="module")
+def shelf() -> Catalogue:
+    return Catalogue()
+
+
+def test_a_fixture_that_is_wider_than_a_test_is_a_holder(shelf: Catalogue) -> None:
+    holder = holder_of(lambda: vars(shelf).update(kept=Session()))
+    assert holder.root is Root.FIXTURE
+    assert holder.path == f"fixture shelf (module) -> {__name__}.Catalogue.kept"
+
+
 def test_a_context_variable_is_a_last_resort(shop: Any) -> None:
     variable: contextvars.ContextVar[Any] = contextvars.ContextVar("session")
     token: list[Any] = []

@@ -93,16 +93,13 @@ def test_allocations_of_other_threads_are_seen(cupy: Any) -> None:
 
 
 def test_a_thread_that_was_there_before_is_seen_as_well(cupy: Any) -> None:
-    go, done, end = threading.Event(), threading.Event(), threading.Event()
+    go, done = threading.Event(), threading.Event()
     kept: list[Any] = []
-    left: list[int] = []
 
     def work() -> None:
         assert go.wait(30)
         kept.append(make(cupy, 512))
         done.set()
-        assert end.wait(30)
-        left.append(len(cupy.cuda.hooks()))
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -110,10 +107,83 @@ def test_a_thread_that_was_there_before_is_seen_as_well(cupy: Any) -> None:
     go.set()
     assert done.wait(30)
     assert device_bytes() == {"cupy device 0": (512, 1)}
-    tracemalloc_ext.stop()
-    end.set()
     thread.join(30)
-    assert left == [0]
+
+
+def test_a_block_that_another_thread_frees_is_gone(cupy: Any) -> None:
+    tracemalloc_ext.start()
+    kept = [make(cupy, 512)]
+    in_thread(kept.clear)
+    assert device_bytes() == {}
+
+
+def test_the_device_is_the_memorys_own(cupy: Any) -> None:
+    tracemalloc_ext.start()
+    kept = [make(cupy, 512)]
+    cupy.cuda.device = 1
+    kept.append(make(cupy, 1024))
+    assert device_bytes() == {
+        "cupy device 0": (512, 1),
+        "cupy device 1": (1024, 1),
+    }
+
+
+def test_what_is_handed_out_is_the_allocators_place(cupy: Any) -> None:
+    def upper_half(size: int) -> Any:
+        whole = cupy.cuda.pool_malloc(2 * size)
+        return stub_cupy.MemoryPointer(whole.mem, size)
+
+    cupy.cuda.are_whole = False
+    cupy.cuda.set_allocator(upper_half)
+    tracemalloc_ext.start()
+    kept = make(cupy, 512)
+    assert kept.ptr == kept.mem.ptr + 512
+    assert (kept.mem.size, kept.device_id) == (1024, 0)
+    assert device_bytes() == {"cupy device 0": (1024, 1)}
+    assert make(cupy, 0).ptr == 0
+    tracemalloc_ext.stop()
+    assert cupy.cuda.get_allocator() is upper_half
+    assert cupy.cuda.free_addresses == []
+    del kept
+    assert len(cupy.cuda.free_addresses) == 1
+
+
+@pytest.mark.parametrize("how", ["global", "local"])
+def test_an_allocator_that_is_set_meanwhile_is_followed(cupy: Any, how: str) -> None:
+    tracemalloc_ext.start()
+    if how == "global":
+        cupy.cuda.set_allocator(cupy.cuda.pool_malloc)
+        kept = make(cupy, 512)
+    else:
+        with cupy.cuda.using_allocator(cupy.cuda.pool_malloc):
+            kept = make(cupy, 512)
+    assert device_bytes() == {"cupy device 0": (512, 1)}
+    del kept
+
+
+def test_stopped_inside_another_allocator_nothing_is_traced_any_more(
+    cupy: Any,
+) -> None:
+    tracemalloc_ext.start()
+    with cupy.cuda.using_allocator(cupy.cuda.pool_malloc):
+        tracemalloc_ext.stop()
+        tracemalloc.start()
+        kept = make(cupy, 512)
+    assert {trace.domain for trace in tracemalloc.take_snapshot().traces} == {0}
+    tracemalloc.stop()
+    del kept
+
+
+def test_raw_memory_of_cupys_runtime_is_tracked(cupy: Any) -> None:
+    runtime = cupy.cuda.runtime
+    own = runtime.malloc, runtime.free
+    tracemalloc_ext.start()
+    kept, gone = runtime.malloc(4096), runtime.malloc(512)
+    runtime.free(gone)
+    assert device_bytes() == {"cupy.runtime device 0": (4096, 1)}
+    tracemalloc_ext.stop()
+    assert (runtime.malloc, runtime.free) == own
+    assert cupy.cuda.raw == {kept: 4096}
 
 
 def test_an_address_that_is_used_again_counts_once(cupy: Any) -> None:
@@ -125,12 +195,12 @@ def test_an_address_that_is_used_again_counts_once(cupy: Any) -> None:
 
 
 def test_nothing_is_left_behind(cupy: Any) -> None:
-    allocator = cupy.cuda.get_allocator()
+    cuda = cupy.cuda
+    own = cuda.get_allocator(), cuda.set_allocator, cuda.using_allocator
     tracemalloc_ext.start()
     kept = make(cupy, 1024)
     tracemalloc_ext.stop()
-    assert not cupy.cuda.hooks()
-    assert cupy.cuda.get_allocator() == allocator
+    assert (cuda.get_allocator(), cuda.set_allocator, cuda.using_allocator) == own
     assert not tracemalloc.is_tracing()
     assert tracemalloc_ext.domains() == ()
     del kept
@@ -161,10 +231,9 @@ def test_a_source_that_is_not_imported_is_named() -> None:
 
 
 def test_a_source_that_cannot_be_hooked_says_why(cupy: Any) -> None:
-    cupy.cuda.is_using_allocator = True
-    tracemalloc_ext.start()
+    with cupy.cuda.using_allocator():
+        tracemalloc_ext.start()
     assert any("using_allocator" in note for note in tracemalloc_ext.notes())
-    assert not cupy.cuda.hooks()
 
 
 def test_allocations_while_tracemalloc_is_off_are_said_to_be_missed() -> None:

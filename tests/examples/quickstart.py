@@ -20,7 +20,14 @@ BEGIN = "<!-- examples/quickstart/expected.txt -->\n```text\n"
 END = "```\n<!-- end -->\n"
 
 _HEADER = ("platform ", "rootdir: ", "configfile: ", "plugins: ", "cachedir: ")
-_EVIDENCE = ("  allocated  ", "  held by ", "  hint  ", "  note  ", "  created  ")
+_EVIDENCE = (
+    "  allocated  ",
+    "  held by ",
+    "  also  ",
+    "  hint  ",
+    "  note  ",
+    "  created  ",
+)
 _NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 _TIME = re.compile(r"N (ns|us|ms|s)\b")
 _CUT_OFF = re.compile(r"^(FAILED \S+).*\.\.\.$")

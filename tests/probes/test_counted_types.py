@@ -135,19 +135,21 @@ def test_a_modules_own_getattr_is_not_asked(
     assert set(by_name(probe.read())) == {("torch_events", HOST)}
 
 
-def test_frozen_objects_are_told_for_as_long_as_there_are_any(
+def test_that_objects_were_frozen_is_asked_until_it_is_so_and_told_for_good(
     monkeypatch: pytest.MonkeyPatch, probe: CudaObjectsProbe
 ) -> None:
     install(monkeypatch, torch__cuda={"Stream": Stream})
     frozen = gc.get_freeze_count()
-    monkeypatch.setattr(gc, "get_freeze_count", lambda: frozen + 1)
-    probe.read()
-    assert said(probe) == [
-        "cuda: unavailable, objects put aside by gc.freeze() are not counted"
-    ]
     monkeypatch.setattr(gc, "get_freeze_count", lambda: frozen)
     probe.read()
     assert said(probe) == []
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: frozen + 1)
+    probe.read()
+    told = ["cuda: unavailable, objects put aside by gc.freeze() are not counted"]
+    assert said(probe) == told
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: pytest.fail("walked again"))
+    probe.read()
+    assert said(probe) == told
 
 
 def test_no_library_no_question_to_the_driver() -> None:

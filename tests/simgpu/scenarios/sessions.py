@@ -177,12 +177,24 @@ def _furnish(scenario: Scenario, twin: str, folder: pathlib.Path) -> str:
 
 
 def check(
-    nursery: Nursery, scenario: Scenario, twin: str, folder: pathlib.Path
+    nursery: Nursery,
+    scenario: Scenario,
+    twin: str,
+    folder: pathlib.Path,
+    options: Sequence[str] = (),
 ) -> Session:
-    """A whole session with the plugin, every test re-run and judged."""
-    options = ("-p", "pytest_veo.plugin", "--veo-leak-check=deep")
+    """A whole session with the plugin, every test re-run and judged.
+
+    Args:
+        nursery: where it is played.
+        scenario: of the table.
+        twin: `leaky` or `clean`.
+        folder: empty.
+        options: further ones of pytest's.
+    """
+    plugin = ("-p", "pytest_veo.plugin", "--veo-leak-check=deep")
     archive = f"--veo-archive={folder / 'archive'}"
-    return nursery.play(scenario, twin, folder, (*options, archive))
+    return nursery.play(scenario, twin, folder, (*plugin, archive, *options))
 
 
 def loop(
