@@ -15,7 +15,6 @@ import os
 import select
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 from pytest_veo.archive.place import Place
 from pytest_veo.archive.record import Record
 from pytest_veo.archive.record import RunHeader
+from pytest_veo.archive.spool import spool_folder
 from pytest_veo.archive.writer import HEADER
 from pytest_veo.archive.writer import RECORDS
 from pytest_veo.archive.writer import RunWriter
@@ -229,28 +229,6 @@ class _Process:
         if not said:
             return f"cannot write {self._url}: what sends it was ended from outside"
         return str(json.loads(said)["trouble"])
-
-
-def spool_folder() -> Path:
-    """The archive where runs wait to be sent; made if it is not there.
-
-    Raises:
-        ArchiveError: neither the cache nor the temporary folder can be written.
-    """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    candidates = [
-        cache / "pytest-veo" / "spool",
-        Path(tempfile.gettempdir()) / f"pytest-veo-spool-{os.getuid()}",
-    ]
-    for folder in candidates:
-        try:
-            (folder / "runs").mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder / "runs", os.W_OK):
-            return folder
-    tried = " nor ".join(str(folder) for folder in candidates)
-    raise ArchiveError(f"cannot keep records before they are sent: neither {tried}")
 
 
 def finish_sending(
