@@ -207,7 +207,38 @@ def records_of(raw: RawRun) -> Iterator[Mapping[str, Any]]:
     for data in raw.records:
         try:
             Record.from_dict(data)
+            _check_kinds(data)
         except ArchiveError as error:
             raw.unread.append(f"{data.get(_PLACE)}: {error}")
         else:
             yield data
+
+
+_TEXTS = ("nodeid", "worker", "started_at", "test_outcome")
+_COUNTER_TEXTS = ("counter", "device", "unit")
+_COUNTS = ("before", "after", "growth")
+
+
+def _check_kinds(data: Mapping[str, Any]) -> None:
+    """Refuse what no table's column can hold.
+
+    Raises:
+        ArchiveError: naming the field and its value.
+    """
+    _check_each(data, _TEXTS, str)
+    _check_each(data, ("duration_ns",), int)
+    for row in data["counters"]:
+        _check_each(row, _COUNTER_TEXTS, str)
+        _check_each(row, _COUNTS, int)
+
+
+def _check_each(data: Mapping[str, Any], names: tuple[str, ...], kind: type) -> None:
+    for name in names:
+        value = data[name]
+        # A truth value is an int to Python, and no number to a table.
+        if type(value) is not kind or (type(value) is int and not _fits(value)):
+            raise ArchiveError(f"no record: {name} is {value!r}")
+
+
+def _fits(number: int) -> bool:
+    return -(1 << 63) <= number < 1 << 63

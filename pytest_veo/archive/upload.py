@@ -36,6 +36,8 @@ _SEND_SHARE = 0.02
 """Of the time a run has taken so far: long runs have fewer, larger pieces."""
 _LAST_TRIES_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Waits before the tries to send what is left."""
+_FOR_GOOD = (FileNotFoundError, PermissionError)
+"""No bucket, or no right to it: trying again changes nothing."""
 _PATIENCE_S = 60.0
 """How long a session waits for its sender at most."""
 _END = b"end\n"
@@ -242,6 +244,8 @@ def finish_sending(
             sender.finish()
         except (VeoError, OSError) as error:
             trouble = str(error)
+            if isinstance(error.__cause__, _FOR_GOOD):
+                return trouble
             continue
         # Without its tables a run is whole: `veo compact` makes them.
         with contextlib.suppress(VeoError):
