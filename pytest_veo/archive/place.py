@@ -157,6 +157,18 @@ class Place:
                 draft.unlink(missing_ok=True)
                 raise
 
+    def fetch(self, name: str, path: Path) -> None:
+        """Have a file on this machine, to be read only.
+
+        Raises:
+            ArchiveError: it is not there or cannot be read.
+        """
+        with self._named("read", name):
+            if self.folder is None:
+                self._remote.get_file(self.full(name), str(path))
+                return
+            path.symlink_to((self.folder / name).resolve(strict=True))
+
     def remove(self, name: str) -> None:
         """Take a file, or a folder with all that is in it, away.
 
