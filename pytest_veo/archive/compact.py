@@ -122,7 +122,8 @@ def _compact(
     manifest = _readable_manifest(place, unread)
     fresh: dict[str, list[str]] = {}
     waiting: list[str] = []
-    loose = [run for run in list_runs(place) if run not in manifest.runs]
+    gathered = manifest.runs
+    loose = [run for run in list_runs(place) if run not in gathered]
     for run_id in track(loose, "looking"):
         try:
             header = read_header(place, run_id)

@@ -90,6 +90,21 @@ class Place:
                 }
             )
 
+    def folders(self, name: str = "") -> list[str]:
+        """As `names`, without files where telling them apart costs nothing.
+
+        Raises:
+            ArchiveError: it is there and cannot be listed.
+        """
+        if self.folder is None:
+            return self.names(name)
+        with self._named("list", name):
+            try:
+                with os.scandir(self.folder / name) as found:
+                    return sorted(each.name for each in found if each.is_dir())
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+
     def is_folder(self, name: str = "") -> bool:
         """Whether something can lie below.
 

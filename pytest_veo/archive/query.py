@@ -99,16 +99,18 @@ class Engine:
         url = str(self._place.folder or self._place.url)
         known = list_runs(self._place)
         wanted, manifest = self._wanted, self._manifest
+        gathered = manifest.runs
         if wanted is None:
-            loose = [run for run in known if run not in manifest.runs]
+            loose = [run for run in known if run not in gathered]
             return Partition(url, manifest.months, tuple(loose))
+        there = frozenset(known)
         for run_id in wanted:
-            if run_id not in known:
+            if run_id not in there:
                 raise ArchiveError(f"there is no run {run_id!r} in {self._place.url!r}")
         if len(wanted) <= _RUNS_READ_SINGLY:
             return Partition(url, (), wanted)
         months = [m for m in manifest.months if not set(wanted).isdisjoint(m.runs)]
-        loose = [run for run in wanted if run not in manifest.runs]
+        loose = [run for run in wanted if run not in gathered]
         return Partition(url, tuple(months), tuple(loose), only=wanted)
 
     def _read_manifest(self) -> Manifest:
