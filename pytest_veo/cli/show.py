@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter as Tally
-from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -55,7 +54,9 @@ def add_parser(subparsers: Any) -> None:
         help="print an archived run",
         description="Prints the last run of an archive, or the one that is named.",
     )
-    parser.add_argument("archive", metavar="DIR", help="as given to --veo-archive")
+    parser.add_argument(
+        "archive", metavar="DIR", help="a folder or URL, as given to --veo-archive"
+    )
     parser.add_argument("run_id", metavar="RUN", nargs="?", help="a folder in DIR/runs")
     parser.add_argument(
         "--json", action="store_true", help="print all of it as one JSON object"
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         ArchiveError: no archive, no such run, or no header that can be read.
         CommandError: some records could not be read; the others are printed.
     """
-    found = load_run(Path(args.archive), args.run_id or _last(args.archive))
+    found = load_run(args.archive, args.run_id or _last(args.archive))
     if args.json:
         print(json.dumps(_document(found), indent=1))
     else:
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _last(archive: str) -> str:
-    known = run_ids(Path(archive))
+    known = run_ids(archive)
     if not known:
         raise CommandError(f"the archive {archive!r} has no runs yet")
     return known[-1]
