@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import html
 import re
-import unicodedata
 from collections import Counter as Tally
 from typing import TYPE_CHECKING
 
 from pytest_veo.report.problems import Severity
+from pytest_veo.report.visible import visible
 from pytest_veo.verdict import Outcome
 
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SHOWN = 50
 _DETAILED = 20
 _ID_CHARACTERS = 300
-_MARKS = {Severity.ERROR: "❌", Severity.WARNING: "⚠️", Severity.NOTICE: "ℹ️"}
+_MARKS = {Severity.ERROR: "❌", Severity.WARNING: "⚠️", Severity.NOTICE: "\N{INFORMATION SOURCE}"}
 _MARKUP = re.compile(r"[^A-Za-z0-9\s/,;()%=+-]")
 """All but these might begin something: emphasis, a link, a tag, a table's cell."""
 
@@ -114,8 +114,9 @@ def _details(problems: Sequence[Problem]) -> Iterator[str]:
         if problem.detail:
             yield f"<details><summary><code>{escaped(problem.subject)}</code></summary>"
             # No blank line inside: one would end the block of HTML.
-            body = "\n".join(line or " " for line in problem.detail.splitlines())
-            yield f"<pre>{html.escape(_visible(body, keep='\n'))}</pre>"
+            lines = visible(problem.detail, keep="\n").split("\n")
+            body = "\n".join(html.escape(line) or "&nbsp;" for line in lines)
+            yield f"<pre>{body}</pre>"
             yield "</details>"
             yield ""
 
@@ -127,17 +128,7 @@ def escaped(text: str, limit: int = _ID_CHARACTERS) -> str:
         text: anything.
         limit: most characters; the rest is left out, and that is shown.
     """
-    line = _visible(" ".join(text.split()))
+    line = visible(" ".join(text.split()))
     if len(line) > limit:
         line = f"{line[:limit]}..."
     return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", line)
-
-
-def _visible(text: str, keep: str = "") -> str:
-    """Control and direction-changing characters as their code points."""
-    return "".join(
-        char
-        if char in keep or unicodedata.category(char) not in ("Cc", "Cf", "Cs")
-        else f"\\u{ord(char):04x}"
-        for char in text
-    )
