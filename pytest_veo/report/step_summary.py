@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 _SHOWN = 50
 _DETAILED = 20
 _ID_CHARACTERS = 300
-_MARKS = {Severity.ERROR: "❌", Severity.WARNING: "⚠️", Severity.NOTICE: "\N{INFORMATION SOURCE}"}
+_MARKS = {
+    Severity.ERROR: "❌",
+    Severity.WARNING: "⚠️",
+    Severity.NOTICE: "\N{INFORMATION SOURCE}",
+}
 _MARKUP = re.compile(r"[^A-Za-z0-9\s/,;()%=+-]")
 """All but these might begin something: emphasis, a link, a tag, a table's cell."""
 
