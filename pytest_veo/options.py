@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LEVELS = ("off", "fast", "deep")
 GC_MODES = ("freeze", "plain")
 EVIDENCE = ("off", "light", "full")
+ANNOTATE = ("auto", "github", "off")
 PROBES = (
     "host",
     "nvml",
@@ -103,6 +104,15 @@ _OPTIONS: tuple[tuple[str, str, str, str, str], ...] = (
         "most time that confirming one test may take (default: 30 s)",
     ),
     ("archive", "string", "", "DIR", "write every test's record below this folder"),
+    ("html", "string", "", "FILE", "write the session as one page, to open anywhere"),
+    (
+        "annotate",
+        "string",
+        "auto",
+        "HOW",
+        "github: print what was found as annotations of GitHub Actions, and write the "
+        "step's summary; auto: where GITHUB_ACTIONS is set; off (default: auto)",
+    ),
     (
         "evidence",
         "string",

@@ -72,6 +72,7 @@ def problems(
     *,
     fixtures: Iterable[tuple[str, Verdict]] = (),
     lines: Mapping[str, int] | None = None,
+    worse: Iterable[tuple[str, str, str]] = (),
 ) -> list[Problem]:
     """All there is to tell, worst first, else in the order of the tests.
 
@@ -79,10 +80,23 @@ def problems(
         records: of the finished tests.
         fixtures: those that did not give back, by name.
         lines: where tests begin in their files, from 1, by node id.
+        worse: what is above its baseline: node id, counter, and a sentence.
     """
     known = lines or {}
     found = [problem for record in records for problem in _of_record(record, known)]
     found += [_of_verdict(name, verdict) for name, verdict in fixtures]
+    found += [
+        Problem(
+            severity=Severity.ERROR,
+            check="worse than the baseline",
+            subject=nodeid,
+            headline=text,
+            about=counter,
+            path=nodeid.partition("::")[0],
+            line=known.get(nodeid, 0),
+        )
+        for nodeid, counter, text in worse
+    ]
     return sorted(found, key=lambda problem: problem.severity)
 
 

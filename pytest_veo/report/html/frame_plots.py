@@ -131,7 +131,7 @@ def series(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _limits(data: Mapping[str, Any]) -> Iterator[tuple[str, float, float, str]]:
-    """Rule, limit in milliseconds, its share, outcome; limits on a frame's time only."""
+    """Rule, limit in milliseconds, its share, outcome: limits on a frame's time."""
     for finding in data.get("findings") or ():
         rule = str(finding.get("rule"))
         if rule in _STATISTICS and finding.get("limit") is not None:

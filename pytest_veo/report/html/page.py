@@ -34,6 +34,7 @@ from pytest_veo.units import format_ns
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Sequence
+    from pathlib import Path
 
     import jinja2
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from pytest_veo.verdict import Verdict
 
 
-_CARDS = 20
+_CARDS = 12
 _SCRIPTS = (
     "vendor/uplot/uPlot.iife.min.js",
     "static/format.js",
@@ -73,7 +74,7 @@ class Tile(NamedTuple):
     number: int
     name: str
     tone: str
-    count: int
+    tests: int
     meaning: str
 
 
@@ -199,7 +200,7 @@ def _result(
         for standing, one, many in (
             (Standing.LEAK, "test leaks", "tests leak"),
             (Standing.OVER_BUDGET, "is over its budget", "are over their budget"),
-            (Standing.FRAMES, "drops frames", "drop frames"),
+            (Standing.FRAMES, "breaks its frame budget", "break their frame budget"),
         )
         if tally[standing]
     ]
@@ -336,3 +337,18 @@ def _trusted(text: str) -> Any:
     import markupsafe
 
     return markupsafe.Markup(text)
+
+
+def write(path: Path, text: str) -> None:
+    """Put the page into a file, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
