@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
+    from pytest_veo.archive.table import load
     from pytest_veo.budget import Allowance
     from pytest_veo.budget import LeakBudget
     from pytest_veo.budget import Level
@@ -52,6 +53,7 @@ __all__ = [
     "VeoError",
     "Verdict",
     "__version__",
+    "load",
     "read_frames",
     "register_reader",
 ]
@@ -74,6 +76,7 @@ _HOMES = {
     "Unit": "units",
     "VeoError": "errors",
     "Verdict": "verdict",
+    "load": "archive.table",
     "read_frames": "readers",
     "register_reader": "readers",
 }

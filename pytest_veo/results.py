@@ -7,7 +7,6 @@ on a report; the workers' totals when they end.
 from __future__ import annotations
 
 import datetime
-import os
 from collections import Counter as Tally
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +23,6 @@ from pytest_veo.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_veo.archive.record import Record
     from pytest_veo.archive.store import RunWriter
     from pytest_veo.settings import Settings
     from pytest_veo.verdict import Verdict
@@ -122,9 +120,9 @@ class SessionResults:
             self.verdicts.append((record.nodeid, record.verdict))
         self.config.hook.pytest_veo_record(config=self.config, record=data)
         if self._writer is not None:
-            self._write(record)
+            self._write(data)
 
-    def _write(self, record: Record) -> None:
+    def _write(self, record: Mapping[str, Any]) -> None:
         assert self._writer is not None
         try:
             self._writer.add(record)
@@ -193,8 +191,7 @@ class SessionResults:
         for complaint in self._complaints:
             terminalreporter.write_line(complaint, red=True)
         if self._writer is not None:
-            folder = os.path.relpath(self._writer.folder)
-            terminalreporter.write_line(f"archived: {folder}")
+            terminalreporter.write_line(f"archived: {self._writer.shown}")
 
 
 def _fixture(data: Mapping[str, Any]) -> tuple[str, Verdict]:

@@ -1,14 +1,17 @@
 """What is kept of a run: one header, and one record for each finished test.
 
-Numbers and strings only. Schema history:
+Numbers and strings only. Schema history (all of it can be read):
 
 1. First form: header `run.json`, one JSON object a line in `records.jsonl`.
+2. A run knows its origin (`commit`, `branch`, `ci`, `ci_job`, `ci_url`, `shard`) and
+   its `gpu` and `driver`; a record has its test's `frames` and names its `environment`,
+   which a line of its own describes before the first record that was made in it.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 from typing import Any
 from typing import NamedTuple
 
@@ -20,11 +23,9 @@ from pytest_veo.verdict import Outcome
 from pytest_veo.verdict import Verdict
 
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-SCHEMA = 1
+SCHEMA = 2
+READABLE = (1, 2)
+"""Every schema this version reads."""
 
 
 class CounterRecord(NamedTuple):
@@ -52,6 +53,10 @@ class Record(NamedTuple):
     """As pytest counts it: passed, failed, skipped."""
     verdict: Verdict = CLEAN
     counters: tuple[CounterRecord, ...] = ()
+    frames: tuple[Mapping[str, Any], ...] = ()
+    """What `frames.record` makes of each series, sweep and comparison."""
+    environment: str = ""
+    """Which of the run's environments it was made in; empty: the run's own."""
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain dicts, lists, numbers and strings."""
@@ -70,6 +75,8 @@ class Record(NamedTuple):
             "test_outcome": self.test_outcome,
             "verdict": verdict,
             "counters": [counter._asdict() for counter in self.counters],
+            "frames": [dict(series) for series in self.frames],
+            "environment": self.environment,
         }
 
     @classmethod
@@ -79,9 +86,7 @@ class Record(NamedTuple):
         Raises:
             ArchiveError: the data is of another schema, or is no record.
         """
-        schema = data.get("schema")
-        if schema != SCHEMA:
-            raise ArchiveError(f"a record of schema {schema!r}, this reads {SCHEMA}")
+        _check_schema("a record", data)
         try:
             return cls(
                 nodeid=data["nodeid"],
@@ -91,6 +96,8 @@ class Record(NamedTuple):
                 test_outcome=data["test_outcome"],
                 verdict=_verdict(data["verdict"]),
                 counters=tuple(CounterRecord(**row) for row in data["counters"]),
+                frames=tuple(data.get("frames", ())),
+                environment=data.get("environment", ""),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ArchiveError(f"no record: {type(error).__name__} {error}") from error
@@ -98,6 +105,13 @@ class Record(NamedTuple):
     def to_json(self) -> str:
         """One line."""
         return json.dumps(self.to_dict(), separators=(",", ":"))
+
+
+def _check_schema(what: str, data: Mapping[str, Any]) -> None:
+    schema = data.get("schema")
+    if schema not in READABLE:
+        known = " and ".join(map(str, READABLE))
+        raise ArchiveError(f"{what} of schema {schema!r}, this reads {known}")
 
 
 def _verdict(data: Mapping[str, Any]) -> Verdict:
@@ -110,6 +124,9 @@ def _verdict(data: Mapping[str, Any]) -> Verdict:
     for name in ("ruled_out", "evidence"):
         plain[name] = tuple(plain[name])
     return Verdict(**plain)
+
+
+_ORIGIN = ("commit", "branch", "ci", "ci_job", "ci_url", "shard", "gpu", "driver")
 
 
 class RunHeader(NamedTuple):
@@ -127,6 +144,22 @@ class RunHeader(NamedTuple):
     """Empty while the run goes on, and for ever if it was killed."""
     totals: tuple[tuple[str, int], ...] = ()
     """How many tests ended with each verdict."""
+    commit: str = ""
+    """The full hash; empty where it is not known, as with all that follows."""
+    branch: str = ""
+    ci: str = ""
+    """The CI system: `github`, `gitlab`, `jenkins`, ..."""
+    ci_job: str = ""
+    """Name and number of the job."""
+    ci_url: str = ""
+    shard: str = ""
+    """`2/8`: the second of eight parts of one suite."""
+    gpu: str = ""
+    """Names of the devices that were used, comma separated."""
+    driver: str = ""
+    """Version of the device driver."""
+    schema: int = SCHEMA
+    """The form it was written in."""
 
     def to_dict(self) -> dict[str, Any]:
         """The header as plain dicts, lists, numbers and strings."""
@@ -139,6 +172,7 @@ class RunHeader(NamedTuple):
             "watched": list(self.watched),
             "not_watched": list(self.not_watched),
             "totals": dict(self.totals),
+            **{name: getattr(self, name) for name in _ORIGIN},
         }
 
     @classmethod
@@ -148,10 +182,7 @@ class RunHeader(NamedTuple):
         Raises:
             ArchiveError: the data is of another schema, or is no header.
         """
-        if data.get("schema") != SCHEMA:
-            raise ArchiveError(
-                f"a run of schema {data.get('schema')!r}, this reads {SCHEMA}"
-            )
+        _check_schema("a run", data)
         try:
             return cls(
                 run_id=data["run_id"],
@@ -161,6 +192,8 @@ class RunHeader(NamedTuple):
                 watched=tuple(data["watched"]),
                 not_watched=tuple(data["not_watched"]),
                 totals=tuple(data["totals"].items()),
+                **{name: str(data.get(name, "")) for name in _ORIGIN},
+                schema=data["schema"],
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ArchiveError(f"no run: {type(error).__name__} {error}") from error

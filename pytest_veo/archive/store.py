@@ -1,105 +1,32 @@
-"""Runs on disk: `<folder>/runs/<run_id>/run.json` and `records.jsonl`.
+"""Runs in an archive: `<archive>/runs/<run_id>/run.json` and `records.jsonl`.
 
-Every record is written and flushed when its test is finished: a run that is killed
-keeps what was finished before. A run's folder appears whole or not at all.
+These two are the truth; tables are made from them. A run's folder appears whole or not
+at all. While a run in a bucket goes on, its records lie there in numbered pieces
+(`records-000001.jsonl`), since objects cannot be appended to.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
+import re
+from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
-from typing import TYPE_CHECKING
+from typing import Any
 from typing import NamedTuple
 
+from pytest_veo.archive.place import Place
 from pytest_veo.archive.record import Record
 from pytest_veo.archive.record import RunHeader
+from pytest_veo.archive.writer import HEADER
+from pytest_veo.archive.writer import RECORDS
+from pytest_veo.archive.writer import RunWriter
 from pytest_veo.errors import ArchiveError
 
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+__all__ = ["Run", "RunWriter", "load_run", "run_ids"]
 
-
-_HEADER = "run.json"
-_RECORDS = "records.jsonl"
-
-
-class RunWriter:
-    """Writes one run, record by record."""
-
-    def __init__(self, archive: Path, header: RunHeader) -> None:
-        """Make the run's folder.
-
-        Raises:
-            ArchiveError: the folder cannot be made or written, and why.
-        """
-        self.header = header
-        try:
-            self.folder = _make_run_folder(archive, header)
-            self._lines: IO[str] | None = (self.folder / _RECORDS).open(
-                "a", encoding="utf-8"
-            )
-        except OSError as error:
-            raise ArchiveError(
-                f"cannot write the archive {str(archive)!r}: {error.strerror or error}"
-            ) from error
-
-    def add(self, record: Record) -> None:
-        """Write one record through to the file.
-
-        Raises:
-            ArchiveError: it could not be written; earlier ones stand.
-        """
-        if self._lines is None:
-            return
-        try:
-            self._lines.write(record.to_json() + "\n")
-            self._lines.flush()
-        except OSError as error:
-            raise ArchiveError(
-                f"cannot write {self.folder / _RECORDS}: {error.strerror or error}"
-            ) from error
-
-    def finish(self, header: RunHeader) -> None:
-        """Close the run with its final header.
-
-        Raises:
-            ArchiveError: the header could not be written; the records stand.
-        """
-        if self._lines is not None:
-            self._lines.close()
-            self._lines = None
-        try:
-            _write_whole(self.folder / _HEADER, header)
-        except OSError as error:
-            raise ArchiveError(
-                f"cannot write {self.folder / _HEADER}: {error.strerror or error}"
-            ) from error
-
-
-def _make_run_folder(archive: Path, header: RunHeader) -> Path:
-    runs = archive / "runs"
-    runs.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=runs))
-    try:
-        draft.chmod(0o755)
-        _write_whole(draft / _HEADER, header)
-        (draft / _RECORDS).touch()
-        target = runs / header.run_id
-        draft.rename(target)
-    except OSError:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
-    return target
-
-
-def _write_whole(path: Path, header: RunHeader) -> None:
-    draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(header.to_dict(), indent=1) + "\n", encoding="utf-8")
-    draft.replace(path)
+_PIECE = re.compile(r"records-\d{6,}\.jsonl")
 
 
 class Run(NamedTuple):
@@ -109,59 +36,158 @@ class Run(NamedTuple):
     records: tuple[Record, ...]
     unread: tuple[str, ...] = ()
     """Lines that could not be read, as `records.jsonl:12: why`."""
+    environments: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    """What records name as their environment, with its rows."""
+
+    def environment_of(self, record: Record) -> dict[str, str]:
+        """Name and value of all that is known of where a test ran."""
+        own = dict(self.environments).get(record.environment)
+        return dict(self.header.environment if own is None else own)
 
 
-def run_ids(archive: Path) -> list[str]:
+class RawRun(NamedTuple):
+    """One archived run as it is written, for those who need no more."""
+
+    header: RunHeader
+    records: list[dict[str, Any]]
+    environments: dict[str, dict[str, str]]
+    unread: list[str]
+
+
+def run_ids(url: str | Path) -> list[str]:
     """The ids of all archived runs, oldest first (ids begin with their time).
+
+    Args:
+        url: a folder, or any URL that fsspec knows.
 
     Raises:
         ArchiveError: there is no archive at this place.
     """
-    runs = archive / "runs"
-    if not runs.is_dir():
-        raise ArchiveError(f"there is no archive at {str(archive)!r}: no folder 'runs'")
-    return sorted(
-        path.name
-        for path in runs.iterdir()
-        if path.is_dir() and not path.name.startswith(".")
-    )
+    return list_runs(Place(url))
 
 
-def load_run(archive: Path, run_id: str) -> Run:
+def list_runs(place: Place) -> list[str]:
+    """The ids of all runs of an archive, oldest first.
+
+    Raises:
+        ArchiveError: there is no archive at this place.
+    """
+    names = [name for name in place.names("runs") if not name.startswith(".")]
+    if not names and not place.is_folder("runs"):
+        raise ArchiveError(f"there is no archive at {place.url!r}: no folder 'runs'")
+    if place.folder is None:
+        return names
+    runs = place.folder / "runs"
+    return [name for name in names if (runs / name).is_dir()]
+
+
+def load_run(url: str | Path, run_id: str) -> Run:
     """One run; what cannot be read is named, the rest is there.
+
+    Args:
+        url: a folder, or any URL that fsspec knows.
+        run_id: the name of its folder.
 
     Raises:
         ArchiveError: the run is not there, or its header cannot be read.
     """
-    folder = archive / "runs" / run_id
-    if run_id not in run_ids(archive):
-        raise ArchiveError(f"there is no run {run_id!r} in {str(archive)!r}")
-    try:
-        data = json.loads((folder / _HEADER).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ArchiveError(f"cannot read {folder / _HEADER}: {error}") from error
-    if not isinstance(data, dict):
-        raise ArchiveError(f"cannot read {folder / _HEADER}: no JSON object")
-    records: list[Record] = []
-    unread: list[str] = []
-    for found in _read_records(folder / _RECORDS):
-        (records if isinstance(found, Record) else unread).append(found)  # type: ignore[arg-type]
+    place = Place(url)
+    if run_id not in list_runs(place):
+        raise ArchiveError(f"there is no run {run_id!r} in {place.url!r}")
+    raw = read_raw(place, run_id)
+    records, unread = [], list(raw.unread)
+    for number, data in enumerate(raw.records, start=1):
+        try:
+            records.append(Record.from_dict(data))
+        except ArchiveError as error:
+            where = data.get(_PLACE, f"record {number}")
+            unread.append(f"{where}: {error}")
     return Run(
-        header=RunHeader.from_dict(data), records=tuple(records), unread=tuple(unread)
+        header=raw.header,
+        records=tuple(records),
+        unread=tuple(unread),
+        environments=tuple(
+            (name, tuple(rows.items())) for name, rows in raw.environments.items()
+        ),
     )
 
 
-def _read_records(path: Path) -> Iterator[Record | str]:
+_PLACE = "\0place"
+"""Where a record stood, beside its own keys, until it is read in full."""
+
+
+def read_header(place: Place, run_id: str) -> RunHeader:
+    """A run's header.
+
+    Raises:
+        ArchiveError: it is not there, or is no header.
+    """
+    name = f"runs/{run_id}/{HEADER}"
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as error:
-        yield f"{path.name}: {error.strerror or error}"
-        return
-    for number, line in enumerate(lines, start=1):
+        data = json.loads(place.read(name).decode("utf-8"))
+    except ValueError as error:
+        raise ArchiveError(f"cannot read {place.shown(name)}: {error}") from error
+    if not isinstance(data, dict):
+        raise ArchiveError(f"cannot read {place.shown(name)}: no JSON object")
+    return RunHeader.from_dict(data)
+
+
+def read_raw(place: Place, run_id: str) -> RawRun:
+    """A run as it is written; what cannot be read is named, the rest is there.
+
+    Raises:
+        ArchiveError: its header cannot be read.
+    """
+    header = read_header(place, run_id)
+    raw = RawRun(header, [], {}, [])
+    if header.run_id != run_id:
+        raw.unread.append(f"{HEADER}: it is of the run {header.run_id!r}")
+    for name in _record_files(place, run_id):
+        try:
+            content = place.read(f"runs/{run_id}/{name}")
+        except ArchiveError as error:
+            raw.unread.append(f"{name}: {_reason(error)}")
+            continue
+        _read_lines(name, content, raw)
+    return raw
+
+
+def _reason(error: ArchiveError) -> str:
+    return str(error).rpartition(": ")[2]
+
+
+def _record_files(place: Place, run_id: str) -> list[str]:
+    if place.is_local:
+        return [RECORDS]
+    names = place.names(f"runs/{run_id}")
+    # Written whole at the end of a run; the pieces hold nothing else.
+    if RECORDS in names:
+        return [RECORDS]
+    return [name for name in names if _PIECE.fullmatch(name)]
+
+
+def _read_lines(name: str, content: bytes, raw: RawRun) -> None:
+    for number, line in enumerate(content.splitlines(), start=1):
         try:
             data = json.loads(line)
-            if not isinstance(data, dict):
-                raise ArchiveError("no JSON object")
-            yield Record.from_dict(data)
-        except (ValueError, ArchiveError) as error:
-            yield f"{path.name}:{number}: {error}"
+        except ValueError as error:
+            raw.unread.append(f"{name}:{number}: {error}")
+            continue
+        if not isinstance(data, dict):
+            raw.unread.append(f"{name}:{number}: no JSON object")
+        elif isinstance(data.get("rows"), dict):
+            raw.environments[str(data.get("environment"))] = data["rows"]
+        else:
+            data[_PLACE] = f"{name}:{number}"
+            raw.records.append(data)
+
+
+def records_of(raw: RawRun) -> Iterator[Mapping[str, Any]]:
+    """Those of a run's records that can be read; the others are named in `unread`."""
+    for data in raw.records:
+        try:
+            Record.from_dict(data)
+        except ArchiveError as error:
+            raw.unread.append(f"{data.get(_PLACE)}: {error}")
+        else:
+            yield data

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter as Tally
-from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -73,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         ArchiveError: no archive, no such run, or no header that can be read.
         CommandError: some records could not be read; the others are printed.
     """
-    found = load_run(Path(args.archive), args.run_id or _last(args.archive))
+    found = load_run(args.archive, args.run_id or _last(args.archive))
     if args.json:
         print(json.dumps(_document(found), indent=1))
     else:
@@ -84,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _last(archive: str) -> str:
-    known = run_ids(Path(archive))
+    known = run_ids(archive)
     if not known:
         raise CommandError(f"the archive {archive!r} has no runs yet")
     return known[-1]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -178,8 +179,7 @@ def test_a_run_that_was_killed_says_so_and_shows_what_was_finished(
 ) -> None:
     writer = RunWriter(tmp_path, HEADER)
     writer.add(QUIET)
-    assert writer._lines is not None
-    writer._lines.close()
+    os.close(writer._file)
     assert main(["show", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "finished never: it was ended from outside, or still runs\n" in said

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -121,12 +122,25 @@ def test_a_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
         RunWriter(tmp_path / "taken", HEADER)
 
 
-def test_records_that_cannot_be_written_are_an_error(tmp_path: Path) -> None:
+def test_what_a_full_disk_refuses_is_told_and_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writer = RunWriter(tmp_path, HEADER)
+    writer.add(Record("first"))
+    write_really = os.write
+
+    def half(file: int, line: bytes) -> int:
+        if len(line) < 20:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write_really(file, line[: len(line) // 2])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", half)
+        with pytest.raises(ArchiveError, match="No space left on device"):
+            writer.add(Record("second"))
+    assert [r.nodeid for r in load_run(tmp_path, HEADER.run_id).records] == ["first"]
+    writer.add(Record("third"))
+    run = load_run(tmp_path, HEADER.run_id)
+    assert [r.nodeid for r in run.records] == ["first", "second", "third"]
+    assert run.unread == ()
     writer.finish(HEADER)
-    full = Path("/dev/full").open("w")  # noqa: SIM115
-    writer._lines = full
-    with pytest.raises(ArchiveError, match="No space left on device"):
-        writer.add(Record("first"))
-    with contextlib.suppress(OSError):
-        full.close()
