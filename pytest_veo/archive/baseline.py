@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+PER_RUN = " a run"
+"""Behind a counter's name: its growth a run."""
 DEVICE_WIDE = "nvml.device_used*"
 """Other tenants move these: never compared."""
 SPREAD_RUNS = 5
@@ -54,10 +56,15 @@ class Key(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Counter and device, as reports write them."""
+        """Counter and device, as reports and baseline files write them."""
         if self.device == "host":
             return self.counter
-        return f"{self.counter} {self.device}"
+        return f"{self.counter} on {self.device}"
+
+    @property
+    def is_per_run(self) -> bool:
+        """Whether it is growth a run, not growth over the first run."""
+        return self.counter.endswith(PER_RUN)
 
 
 class Past(NamedTuple):
@@ -93,6 +100,15 @@ def robust_spread(values: Sequence[float]) -> float:
     mad = statistics.median(abs(value - middle) for value in values)
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
     return max(_NORMAL_MAD * mad, (high - low) / _NORMAL_IQR)
+
+
+def quantile_of(values: Sequence[float], share: float) -> float:
+    """The R7 quantile, as `numpy.quantile` takes it."""
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
 class Limit(NamedTuple):
@@ -204,11 +220,16 @@ def limit_of(key: Key, limits: Iterable[Limit]) -> Limit:
     return Limit()
 
 
-PER_RUN = " a run"
+def is_worth_a_line(key: Key, past: Past, limits: Iterable[Limit]) -> bool:
+    """Whether a figure is too large to be taken for 0."""
+    small = _margin(past._replace(usual=0.0), limit_of(key, limits)) / 4
+    return max(abs(past.usual), abs(past.most)) > small
 
 
 def moved(
-    differences: Sequence[Difference], not_run: Mapping[Key, Past], limits: Sequence[Limit]
+    differences: Sequence[Difference],
+    not_run: Mapping[Key, Past],
+    limits: Sequence[Limit],
 ) -> dict[tuple[str, str], float]:
     """What may only have moved from one test to another, by counter and device.
 
@@ -229,11 +250,13 @@ def moved(
             drop = difference.past.usual - max(0.0, difference.now)
             found[place] = found.get(place, 0.0) + drop
     for key, past in not_run.items():
-        if past.usual > _margin(past._replace(usual=0.0), limit_of(key, limits)):
+        if past.usual > _margin(past._replace(usual=0.0), limit_of(key, limits)) / 4:
             place = key.counter, key.device
             found[place] = found.get(place, 0.0) + past.usual
     return {
-        place: amount for place, amount in found.items() if PER_RUN not in place[0]
+        place: amount
+        for place, amount in found.items()
+        if not place[0].endswith(PER_RUN)
     }
 
 

@@ -40,6 +40,10 @@ def differences(
 
 
 def _shown(rows: Mapping[str, str], name: str) -> str:
-    return (repr(rows[name]) if name.startswith("env.") else rows[name]) if (
-        name in rows
-    ) else "not set" if name.startswith("env.") else "none"
+    return (
+        (repr(rows[name]) if name.startswith("env.") else rows[name])
+        if (name in rows)
+        else "not set"
+        if name.startswith("env.")
+        else "none"
+    )
