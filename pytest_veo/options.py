@@ -114,6 +114,22 @@ _OPTIONS: tuple[tuple[str, str, str, str, str], ...] = (
         "step's summary; auto: where GITHUB_ACTIONS is set; off (default: auto)",
     ),
     (
+        "baseline",
+        "string",
+        "",
+        "REF",
+        "compare every test with earlier runs: a file (*.json), a run's id, last, "
+        "branch:NAME or median:N of the archive; ARCHIVE#REF for another archive",
+    ),
+    (
+        "baseline-limit",
+        "string",
+        "",
+        "LIST",
+        "how much more than its baseline a test may keep: '10%%', '10%%+64 KiB' (more "
+        "than both), 'host.heap=1 MiB,torch.*=p95' (default: 10%%+64 KiB)",
+    ),
+    (
         "evidence",
         "string",
         "full",
@@ -159,11 +175,25 @@ def add_options(parser: pytest.Parser) -> None:
             default=default,
         )
     group.addoption(
+        "--veo-update-baseline",
+        action="store_true",
+        default=False,
+        help="put new and better figures into the files of --veo-baseline and "
+        "veo_jitter_baseline; worse ones only with --veo-accept",
+    )
+    group.addoption(
+        "--veo-accept",
+        action="store_true",
+        default=False,
+        help="with --veo-update-baseline: let worse figures raise the baseline",
+    )
+    group.addoption(
         "--veo-strict",
         action="store_true",
         default=None,
-        help="fail on unconfirmed growth, on fixtures that do not give back and on "
-        "an archive that cannot be written, too",
+        help="fail on unconfirmed growth, on fixtures that do not give back, on "
+        "an archive that cannot be written and on a baseline that is missing or "
+        "foreign, too",
     )
     parser.addini("veo_strict", "as --veo-strict", type="bool", default=False)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_veo.measure.window import MemoryWindows
     from pytest_veo.results import SessionResults
     from pytest_veo.session import CheckedSession
+    from pytest_veo.settings import Settings
 
 
 SESSION_KEY: pytest.StashKey[CheckedSession] = pytest.StashKey()
@@ -84,8 +85,22 @@ def _start(config: pytest.Config) -> None:
     config.stash[SESSION_KEY] = session
     config.pluginmanager.register(session, "veo-session")
     if not hasattr(config, "workerinput"):
+        _compare(config, resolved)
         config.stash[RESULTS_KEY] = SessionResults(config, resolved)
         config.pluginmanager.register(config.stash[RESULTS_KEY], "veo-results")
+
+
+def _compare(config: pytest.Config, resolved: Settings) -> None:
+    if not (resolved.baseline or config.getoption("veo_update_baseline")):
+        if config.getoption("veo_accept"):
+            raise BadSetting("--veo-accept: goes with --veo-update-baseline")
+        return
+    from pytest_veo import baselines
+
+    asked = baselines.resolve(config, resolved)
+    if asked is not None:
+        check = baselines.BaselineCheck(config, asked)
+        config.pluginmanager.register(check, "veo-baseline")
 
 
 @pytest.hookimpl(trylast=True)

@@ -35,6 +35,7 @@ FLOORS: dict[str, int] = {
     "frames_plugin": 7,
     "frames_cli": 7,
     "results": 7,
+    "baselines": 7,
     "session": 7,
     "fixtures": 7,
     "cli": 7,
