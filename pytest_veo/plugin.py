@@ -5,6 +5,7 @@ Nothing is measured, opened or imported beyond this until a session asks for it.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from pytest_veo import hookspec
 from pytest_veo import options
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import BadSetting
+from pytest_veo.errors import MissingDependency
 
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ class _Starter:
             return
         try:
             _start(config)
-        except (BadSetting, ArchiveError) as error:
+        except (BadSetting, ArchiveError, MissingDependency) as error:
             raise pytest.UsageError(str(error)) from error
 
 
@@ -88,6 +90,7 @@ def _start(config: pytest.Config) -> None:
         _compare(config, resolved)
         config.stash[RESULTS_KEY] = SessionResults(config, resolved)
         config.pluginmanager.register(config.stash[RESULTS_KEY], "veo-results")
+        _publish(config, config.stash[RESULTS_KEY])
 
 
 def _compare(config: pytest.Config, resolved: Settings) -> None:
@@ -101,6 +104,15 @@ def _compare(config: pytest.Config, resolved: Settings) -> None:
     if asked is not None:
         check = baselines.BaselineCheck(config, asked)
         config.pluginmanager.register(check, "veo-baseline")
+
+
+def _publish(config: pytest.Config, results: SessionResults) -> None:
+    from pytest_veo import publish
+
+    settings = publish.resolve(config, os.environ)
+    if settings.page is not None or settings.annotate:
+        publisher = publish.Publisher(config, settings, results)
+        config.pluginmanager.register(publisher, "veo-publish")
 
 
 @pytest.hookimpl(trylast=True)
@@ -150,7 +162,11 @@ def veo_memory(request: pytest.FixtureRequest) -> MemoryWindows:
 def pytest_report_header(config: pytest.Config) -> str | None:
     """One line: what is watched, and what is not."""
     session = config.stash.get(SESSION_KEY, None)
-    return session.header() if session is not None else None
+    if session is not None:
+        return session.header()
+    if config.getoption("veo_html"):
+        return "veo: no page (--veo-html), for the leak check is off (--veo-leak-check)"
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -19,6 +19,7 @@ from pytest_veo import options
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import MissingDependency
 from pytest_veo.errors import VeoError
+from pytest_veo.verdict import Outcome
 
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_veo.report.html.page import Compared
     from pytest_veo.report.problems import Problem
     from pytest_veo.results import SessionResults
-    from pytest_veo.settings import Settings
 
 
 SUMMARY_LIMIT_BYTES = 1 << 20
@@ -108,7 +108,6 @@ class Publisher:
         self.records: list[Record] = []
         self.lines: dict[str, int] = {}
         """Where tests begin, from 1; only of those that have a problem."""
-        self._ended: Tally[str] = Tally()
         self._told: list[tuple[str, bool]] = []
         self._tells_failed = not any(
             config.pluginmanager.has_plugin(name) for name in _ANNOTATORS
@@ -123,9 +122,7 @@ class Publisher:
         """Keep a test's record."""
         from pytest_veo.archive.record import Record
 
-        kept = Record.from_dict(record)
-        self._ended[kept.verdict.outcome.value] += 1
-        self.records.append(kept)
+        self.records.append(Record.from_dict(record))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
@@ -137,6 +134,7 @@ class Publisher:
         if self.settings.summary is not None:
             self._write_summary(self.settings.summary)
 
+    @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the annotations, and where the page is."""
         if self.config.option.collectonly:
@@ -220,13 +218,22 @@ class Publisher:
             found = [each for each in found if each.subject not in failed]
         return github(found, self.settings.prefix)
 
+    def _ended(self) -> Mapping[str, int]:
+        """Tests by outcome; those without a record are clean, or not judged."""
+        tally = Tally(record.verdict.outcome for record in self.records)
+        totals = self.results.totals
+        tally[Outcome.NOT_JUDGED] = totals.not_judged
+        told = sum(tally.values()) - tally[Outcome.CLEAN] - tally[Outcome.NOT_JUDGED]
+        tally[Outcome.CLEAN] = totals.judged - told
+        return {outcome.value: count for outcome, count in tally.items()}
+
     def _write_summary(self, path: Path) -> None:
         from pytest_veo.report.step_summary import markdown
 
         header = self.results.finished_header()
         text = markdown(
             self._problems(),
-            self._ended,
+            self._ended(),
             not_watched=header.not_watched,
             gpu=" ".join((header.gpu, *(value for _, value in header.environment))),
         )

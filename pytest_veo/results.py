@@ -23,6 +23,7 @@ from pytest_veo.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_veo.archive.record import RunHeader
     from pytest_veo.archive.store import RunWriter
     from pytest_veo.settings import Settings
     from pytest_veo.verdict import Verdict
@@ -69,25 +70,33 @@ class SessionResults:
     def _open_archive(self) -> RunWriter | None:
         if self.settings.archive is None:
             return None
+        from pytest_veo.archive.store import RunWriter
+
+        folder = Path(self.settings.archive)
+        if not folder.is_absolute():
+            folder = self.config.invocation_params.dir / folder
+        return RunWriter(folder, self._header())
+
+    def _header(self) -> RunHeader:
         import secrets
 
         from pytest_veo.archive.record import RunHeader
-        from pytest_veo.archive.store import RunWriter
         from pytest_veo.telemetry import environment
 
         now = datetime.datetime.now(tz=datetime.UTC)
         extra: dict[str, str] = {}
         for rows in self.config.hook.pytest_veo_environment(config=self.config):
             extra.update(rows or {})
-        header = RunHeader(
+        return RunHeader(
             run_id=f"{now:%Y%m%dT%H%M%S}.{now.microsecond:06}Z-{secrets.token_hex(3)}",
             started_at=now.isoformat(timespec="milliseconds"),
             environment=environment.describe(extra),
         )
-        folder = Path(self.settings.archive)
-        if not folder.is_absolute():
-            folder = self.config.invocation_params.dir / folder
-        return RunWriter(folder, header)
+
+    @property
+    def archive_url(self) -> str | None:
+        """Where the session is archived; None where it is not."""
+        return None if self._writer is None else str(self._writer.folder.parent.parent)
 
     def take(self, told: Mapping[str, Any]) -> None:
         """What one process that ran tests tells at its end."""
@@ -162,17 +171,21 @@ class SessionResults:
     def _finish_archive(self) -> None:
         if self._writer is None:
             return
+        try:
+            self._writer.finish(self.finished_header())
+        except ArchiveError as error:
+            self._complaints.append(f"archive: {error}")
+
+    def finished_header(self) -> RunHeader:
+        """The run as it ended, archived or not."""
         now = datetime.datetime.now(tz=datetime.UTC)
-        header = self._writer.header._replace(
+        begun = self._header() if self._writer is None else self._writer.header
+        return begun._replace(
             finished_at=now.isoformat(timespec="milliseconds"),
             watched=tuple(sorted(self.watched)),
             not_watched=tuple(self.troubles),
             totals=tuple(sorted(self._ended.items())),
         )
-        try:
-            self._writer.finish(header)
-        except ArchiveError as error:
-            self._complaints.append(f"archive: {error}")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the closing section."""

@@ -53,7 +53,7 @@ class CheckedSession:
             dict.fromkeys((*CATALOGUE, *(probe.name for probe in self.meter.probes)))
         )
         self._own_budgets: dict[pytest.Item, LeakBudget] = {}
-        self._keeps_all = bool(settings.archive or settings.baseline)
+        self._keeps_all = bool(settings.archive or settings.baseline or settings.html)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:

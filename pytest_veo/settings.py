@@ -44,6 +44,7 @@ class Settings(NamedTuple):
     require: tuple[str, ...]
     budget: LeakBudget
     archive: str | None
+    html: str | None
     baseline: str | None
     """What earlier runs to compare with, as it is written."""
     strict: bool
@@ -80,6 +81,7 @@ def resolve(config: pytest.Config) -> Settings:
             confirm_time_ns=_time(*read("confirm_time")),
         ),
         archive=read("archive")[0] or None,
+        html=read("html")[0] or None,
         baseline=read("baseline")[0] or None,
         strict=_strict(config),
         evidence=_one_of(*read("evidence"), allowed=EVIDENCE),

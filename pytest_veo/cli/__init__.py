@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "show": "pytest_veo.cli.show",
+    "html": "pytest_veo.cli.html",
     "doctor": "pytest_veo.cli.doctor",
     "frames": "pytest_veo.frames_cli",
 }

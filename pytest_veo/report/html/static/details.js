@@ -40,11 +40,14 @@ function framesOf(series) {
       : [element("div", { class: "pair" }, ...parts)]));
 }
 
-// What the plots add to a test's text, for the cards at the top and the table alike.
-function plotsOf(test) {
-  const found = (detailsOf(test).frames || []).map(framesOf);
-  found.push(countersTable(test));
-  return found.filter(Boolean);
+// What the plots add to a test's text; a card at the top keeps the counters folded.
+function plotsOf(test, folded) {
+  const found = (detailsOf(test).frames || []).map(framesOf).filter(Boolean);
+  const table = countersTable(test);
+  if (!table) return found;
+  if (!folded) return [...found, table];
+  const summary = element("summary", { text: "Every counter over this test" });
+  return [...found, element("details", {}, summary, table)];
 }
 
 function linkTo(test) {
@@ -62,7 +65,7 @@ function detailOf(test) {
     template.innerHTML = details.html;
     holder.append(template.content);
   }
-  holder.append(...plotsOf(test));
+  holder.append(...plotsOf(test, false));
   const facts = [`took ${formatNs(tests.ms[test] * 1e6)}`];
   if (tests.worker.length && tests.worker[test]) facts.push(`on ${visible(tests.worker[test])}`);
   if (name.length > 240) facts.push(`full id: ${path}::${name}`);

@@ -62,7 +62,7 @@ function follow() {
 }
 
 function start() {
-  for (const head of document.querySelectorAll("#tests thead th[data-sort]")) {
+  for (const head of document.querySelectorAll("#tests-table thead th[data-sort]")) {
     head.firstElementChild.addEventListener("click", () => {
       const name = head.dataset.sort, is = view.sort === name;
       sortBy(name, is ? !view.down : ["growth", "ms"].includes(name));
@@ -99,7 +99,7 @@ function start() {
   show();
   startTimeline();
   for (const holder of document.querySelectorAll("[data-plots]")) {
-    lazily(holder, () => holder.append(...plotsOf(Number(holder.dataset.plots))));
+    lazily(holder, () => holder.append(...plotsOf(Number(holder.dataset.plots), true)));
   }
   follow();
   document.documentElement.dataset.ready = "true";

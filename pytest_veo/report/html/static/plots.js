@@ -142,8 +142,12 @@ function limitLines(limits, way) {
       if (way === "y") {
         ctx.moveTo(bbox.left, at);
         ctx.lineTo(bbox.left + bbox.width, at);
-        ctx.textAlign = "right";
-        ctx.fillText(text, bbox.left + bbox.width - gap, at - gap);
+        // By turns above and below, for limits are often close to each other.
+        const isAbove = at - bbox.top > 3 * gap && outcome === "fail";
+        ctx.textAlign = isAbove ? "right" : "left";
+        ctx.textBaseline = isAbove ? "bottom" : "top";
+        const left = isAbove ? bbox.left + bbox.width - gap : bbox.left + gap;
+        ctx.fillText(text, left, isAbove ? at - gap / 2 : at + gap / 2);
       } else {
         ctx.moveTo(at, bbox.top);
         ctx.lineTo(at, bbox.top + bbox.height);

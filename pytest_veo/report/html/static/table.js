@@ -1,6 +1,6 @@
 // The table of all tests: filtered, sorted, and made a hundred rows at a time.
 const BATCH = 100;
-const body = document.querySelector("#tests tbody");
+const body = document.querySelector("#tests-table tbody");
 const status = document.getElementById("tests-status");
 const before = document.getElementById("tests-before");
 const after = document.getElementById("tests-after");
@@ -88,7 +88,9 @@ function row(test) {
     type: "button", class: "name", "aria-expanded": "false", "aria-controls": `detail-${test}`,
   }, element("bdi", { text: shortened(name, 240) }));
   toggle.addEventListener("click", () => setOpen(line, test, toggle.getAttribute("aria-expanded") !== "true"));
-  const subject = element("th", { scope: "row" }, toggle,
+  // On a phone the verdict stands above the name, and its column is left out.
+  const above = element("span", { class: "above" }, badge(test));
+  const subject = element("th", { scope: "row" }, above, toggle,
     element("bdi", { class: "path", text: shortened(path, 240) }));
   const said = tests.headline[test];
   if (said) subject.append(element("span", { class: "said", text: visible(shortened(said, 300)) }));
@@ -97,7 +99,7 @@ function row(test) {
   if (counter >= 0) {
     const growth = tests.growth[test], unit = tests.counters[counter][2];
     grown.append(element("span", { text: growth ? formatValue(growth, unit, true) : "0" }));
-    if (growth) grown.append(element("span", { class: "path", text: visible(counterName(tests.counters[counter])) }));
+    if (growth) grown.append(element("span", { class: "path", text: tests.counters[counter][0] }));
     if (tests.past && growth) past.append(sparkOf(test, counter));
   }
   const line = element("tr", { id: `row-${test}` },
@@ -122,7 +124,7 @@ function setOpen(line, test, open) {
 function sortBy(name, down) {
   view.sort = name;
   view.down = down;
-  for (const head of document.querySelectorAll("#tests thead th[data-sort]")) {
+  for (const head of document.querySelectorAll("#tests-table thead th[data-sort]")) {
     const is = head.dataset.sort === name;
     if (is) head.setAttribute("aria-sort", down ? "descending" : "ascending");
     else head.removeAttribute("aria-sort");
