@@ -12,14 +12,14 @@ import pytest
 
 from pytest_veo import hookspec
 from pytest_veo import options
-from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import BadSetting
-from pytest_veo.errors import MissingDependency
+from pytest_veo.errors import VeoError
 
 
 if TYPE_CHECKING:
     from pytest_veo.measure.meter import Meter
     from pytest_veo.measure.window import MemoryWindows
+    from pytest_veo.publish import Results
     from pytest_veo.results import SessionResults
     from pytest_veo.session import CheckedSession
     from pytest_veo.settings import Settings
@@ -62,11 +62,13 @@ class _Starter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        if options.level(config) == "off":
+        is_checked = options.level(config) != "off"
+        is_kept = any(options.text(config, name)[0] for name in ("archive", "html"))
+        if not is_checked and not is_kept:
             return
         try:
-            _start(config)
-        except (BadSetting, ArchiveError, MissingDependency) as error:
+            _start(config) if is_checked else _only_keep(config)
+        except VeoError as error:
             raise pytest.UsageError(str(error)) from error
 
 
@@ -74,6 +76,18 @@ def _thaw(config: pytest.Config) -> None:
     session = config.stash.get(SESSION_KEY, None)
     if session is not None and session.watch is not None:
         session.watch.collector.let_go()
+
+
+def _only_keep(config: pytest.Config) -> None:
+    """Keep times, outcomes and frames of tests that nobody checks for leaks."""
+    if hasattr(config, "workerinput"):
+        return
+    from pytest_veo import settings
+    from pytest_veo.unchecked import UncheckedResults
+
+    results = UncheckedResults(config, settings.resolve(config))
+    config.pluginmanager.register(results, "veo-results")
+    _publish(config, results)
 
 
 def _start(config: pytest.Config) -> None:
@@ -106,7 +120,7 @@ def _compare(config: pytest.Config, resolved: Settings) -> None:
         config.pluginmanager.register(check, "veo-baseline")
 
 
-def _publish(config: pytest.Config, results: SessionResults) -> None:
+def _publish(config: pytest.Config, results: Results) -> None:
     from pytest_veo import publish
 
     settings = publish.resolve(config, os.environ)
@@ -162,11 +176,7 @@ def veo_memory(request: pytest.FixtureRequest) -> MemoryWindows:
 def pytest_report_header(config: pytest.Config) -> str | None:
     """One line: what is watched, and what is not."""
     session = config.stash.get(SESSION_KEY, None)
-    if session is not None:
-        return session.header()
-    if config.getoption("veo_html"):
-        return "veo: no page (--veo-html), for the leak check is off (--veo-leak-check)"
-    return None
+    return session.header() if session is not None else None
 
 
 @pytest.hookimpl(tryfirst=True)

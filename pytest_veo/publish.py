@@ -7,11 +7,11 @@ tells; a test's outcome never depends on it.
 from __future__ import annotations
 
 import os
-from collections import Counter as Tally
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
+from typing import Protocol
 
 import pytest
 
@@ -19,7 +19,6 @@ from pytest_veo import options
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import MissingDependency
 from pytest_veo.errors import VeoError
-from pytest_veo.verdict import Outcome
 
 
 if TYPE_CHECKING:
@@ -27,9 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_veo.archive.record import Record
+    from pytest_veo.archive.record import RunHeader
     from pytest_veo.report.html.page import Compared
     from pytest_veo.report.problems import Problem
-    from pytest_veo.results import SessionResults
+    from pytest_veo.verdict import Verdict
 
 
 SUMMARY_LIMIT_BYTES = 1 << 20
@@ -96,11 +96,28 @@ def _prefix(root: Path, workspace: str) -> str:
     return "" if found == "." else found
 
 
+class Results(Protocol):
+    """What has gathered the session: `results`, or `unchecked` without a check."""
+
+    fixtures: list[tuple[str, Verdict]]
+    """Those that did not give back."""
+
+    @property
+    def archive_url(self) -> str | None:
+        """Where the session is archived; None where it is not."""
+
+    def finished_header(self) -> RunHeader:
+        """The run as it ended."""
+
+    def outcomes(self) -> Mapping[str, int]:
+        """Tests by outcome."""
+
+
 class Publisher:
     """Gathers a session's records and tells them at its end."""
 
     def __init__(
-        self, config: pytest.Config, settings: PublishSettings, results: SessionResults
+        self, config: pytest.Config, settings: PublishSettings, results: Results
     ) -> None:
         self.config = config
         self.settings = settings
@@ -218,22 +235,13 @@ class Publisher:
             found = [each for each in found if each.subject not in failed]
         return github(found, self.settings.prefix)
 
-    def _ended(self) -> Mapping[str, int]:
-        """Tests by outcome; those without a record are clean, or not judged."""
-        tally = Tally(record.verdict.outcome for record in self.records)
-        totals = self.results.totals
-        tally[Outcome.NOT_JUDGED] = totals.not_judged
-        told = sum(tally.values()) - tally[Outcome.CLEAN] - tally[Outcome.NOT_JUDGED]
-        tally[Outcome.CLEAN] = totals.judged - told
-        return {outcome.value: count for outcome, count in tally.items()}
-
     def _write_summary(self, path: Path) -> None:
         from pytest_veo.report.step_summary import markdown
 
         header = self.results.finished_header()
         text = markdown(
             self._problems(),
-            self._ended(),
+            self.results.outcomes(),
             not_watched=header.not_watched,
             gpu=" ".join((header.gpu, *(value for _, value in header.environment))),
         )

@@ -36,13 +36,17 @@ class Run(NamedTuple):
     records: tuple[Record, ...]
     unread: tuple[str, ...] = ()
     """Lines that could not be read, as `records.jsonl:12: why`."""
-    environments: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
-    """What records name as their environment, with its rows."""
 
-    def environment_of(self, record: Record) -> dict[str, str]:
-        """Name and value of all that is known of where a test ran."""
-        own = dict(self.environments).get(record.environment)
-        return dict(self.header.environment if own is None else own)
+    def environments(self) -> dict[str, dict[str, str]]:
+        """What records name as their environment: name and value of all that is known.
+
+        The run's own, that of records which name none, has the name "".
+        """
+        found = {"": dict(self.header.environment)}
+        for record in self.records:
+            if record.environment_rows:
+                found[record.environment] = dict(record.environment_rows)
+        return found
 
 
 class RawRun(NamedTuple):
@@ -50,7 +54,6 @@ class RawRun(NamedTuple):
 
     header: RunHeader
     records: list[dict[str, Any]]
-    environments: dict[str, dict[str, str]]
     unread: list[str]
 
 
@@ -106,9 +109,6 @@ def load_run(url: str | Path, run_id: str) -> Run:
         header=raw.header,
         records=tuple(records),
         unread=tuple(unread),
-        environments=tuple(
-            (name, tuple(rows.items())) for name, rows in raw.environments.items()
-        ),
     )
 
 
@@ -139,7 +139,7 @@ def read_raw(place: Place, run_id: str) -> RawRun:
         ArchiveError: its header cannot be read.
     """
     header = read_header(place, run_id)
-    raw = RawRun(header, [], {}, [])
+    raw = RawRun(header, [], [])
     if header.run_id != run_id:
         raw.unread.append(f"{HEADER}: it is of the run {header.run_id!r}")
     for name in _record_files(place, run_id):
@@ -175,8 +175,6 @@ def _read_lines(name: str, content: bytes, raw: RawRun) -> None:
             continue
         if not isinstance(data, dict):
             raw.unread.append(f"{name}:{number}: no JSON object")
-        elif isinstance(data.get("rows"), dict):
-            raw.environments[str(data.get("environment"))] = data["rows"]
         else:
             data[_PLACE] = f"{name}:{number}"
             raw.records.append(data)

@@ -212,11 +212,21 @@ def _result(
         )
     if parts:
         return Tone.BAD.value, ", ".join(parts)
-    judged = sum(tally.values()) - tally[Standing.NOT_JUDGED] - tally[Standing.FAILED]
-    if not judged:
-        return Tone.WARN.value, "Nothing was measured"
-    tests = _counted(judged, "test", "tests")
-    return Tone.GOOD.value, f"No leak in {tests}"
+    judged = sum(tally.values()) - sum(tally[standing] for standing in _NO_LEAK_CHECK)
+    if judged:
+        return Tone.GOOD.value, f"No leak in {_counted(judged, 'test', 'tests')}"
+    kept = tally[Standing.FRAMES_KEPT]
+    if kept:
+        return Tone.GOOD.value, f"Frames in budget in {_counted(kept, 'test', 'tests')}"
+    return Tone.WARN.value, "Nothing was measured"
+
+
+_NO_LEAK_CHECK = (
+    Standing.NOT_JUDGED,
+    Standing.FAILED,
+    Standing.FRAMES_KEPT,
+    Standing.FRAMES_OPEN,
+)
 
 
 def _counted(count: int, one: str, many: str) -> str:

@@ -34,6 +34,7 @@ class Standing(enum.Enum):
     RETENTION = "retention"
     ALLOWED = "allowed"
     NOT_JUDGED = "not judged"
+    FRAMES_KEPT = "frames in budget"
     CLEAN = "clean"
 
     @property
@@ -54,6 +55,7 @@ _TONES = {
     Standing.FAILED: Tone.WARN,
     Standing.COLLECTABLE: Tone.WARN,
     Standing.FRAMES_OPEN: Tone.WARN,
+    Standing.FRAMES_KEPT: Tone.GOOD,
     Standing.CLEAN: Tone.GOOD,
 }
 _MEANINGS = {
@@ -67,6 +69,7 @@ _MEANINGS = {
     Standing.RETENTION: "growth once, then flat",
     Standing.ALLOWED: "a known leak that a marker allows",
     Standing.NOT_JUDGED: "skipped, xfailed, or run where it could not be measured",
+    Standing.FRAMES_KEPT: "frames keep their budget; memory was not judged",
     Standing.CLEAN: "gave everything back",
 }
 _OF_MEMORY = {
@@ -80,6 +83,7 @@ _OF_MEMORY = {
     Outcome.CLEAN: Standing.CLEAN,
 }
 _OF_FRAMES = {
+    "pass": Standing.FRAMES_KEPT,
     "fail": Standing.FRAMES,
     "inconclusive": Standing.FRAMES_OPEN,
     "not enough frames": Standing.FRAMES_OPEN,
@@ -94,7 +98,8 @@ def standing_of(record: Record) -> Standing:
         outcome = series.get("outcome")
         if outcome in _OF_FRAMES:
             found.append(_OF_FRAMES[outcome])
-    # A test that failed over its frames did not fail by itself.
-    if record.test_outcome == "failed" and found == [Standing.NOT_JUDGED]:
-        return Standing.FAILED
+    if found[0] is Standing.NOT_JUDGED:
+        # A test that failed over its frames did not fail by itself.
+        is_own = record.test_outcome == "failed" and Standing.FRAMES not in found
+        found[0] = Standing.FAILED if is_own else found[-1]
     return min(found, key=_ORDER.index)
