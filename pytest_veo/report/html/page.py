@@ -11,6 +11,7 @@ import base64
 import functools
 import hashlib
 import importlib.metadata
+import urllib.parse
 from collections import Counter as Tally
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ from pytest_veo.report.html.standing import Tone
 from pytest_veo.report.html.standing import standing_of
 from pytest_veo.report.visible import visible
 from pytest_veo.units import format_ns
+from pytest_veo.verdict import Outcome
 
 
 if TYPE_CHECKING:
@@ -212,21 +214,14 @@ def _result(
         )
     if parts:
         return Tone.BAD.value, ", ".join(parts)
-    judged = sum(tally.values()) - sum(tally[standing] for standing in _NO_LEAK_CHECK)
+    outcomes = Tally(record.verdict.outcome for record in records)
+    judged = outcomes.total() - outcomes[Outcome.NOT_JUDGED]
     if judged:
         return Tone.GOOD.value, f"No leak in {_counted(judged, 'test', 'tests')}"
     kept = tally[Standing.FRAMES_KEPT]
     if kept:
         return Tone.GOOD.value, f"Frames in budget in {_counted(kept, 'test', 'tests')}"
     return Tone.WARN.value, "Nothing was measured"
-
-
-_NO_LEAK_CHECK = (
-    Standing.NOT_JUDGED,
-    Standing.FAILED,
-    Standing.FRAMES_KEPT,
-    Standing.FRAMES_OPEN,
-)
 
 
 def _counted(count: int, one: str, many: str) -> str:
@@ -326,6 +321,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["shorten"] = _shorten
+    environment.filters["hash"] = _hash
     return environment
 
 
@@ -340,6 +336,13 @@ def _shorten(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     return f"{text[: limit // 2]} … {text[-limit // 2 :]}"
+
+
+def _hash(nodeid: str) -> str:
+    """The part of an address that leads to a test, as the page's scripts make it."""
+    has_half_pair = any("\ud800" <= char <= "\udfff" for char in nodeid)
+    name = visible(nodeid) if has_half_pair else nodeid
+    return f"#test={urllib.parse.quote(name, safe='')}"
 
 
 def _trusted(text: str) -> Any:

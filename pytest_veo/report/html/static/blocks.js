@@ -39,6 +39,18 @@ function nameOf(test) {
   return { path: visible(id.slice(0, cut)), name: visible(id.slice(cut + 2)) };
 }
 
+// The part of an address that leads to a test. Half a surrogate pair has no place in one.
+function hashOf(test) {
+  const id = tests.id[test];
+  const name = /\p{Cs}/u.test(id) ? visible(id) : id;
+  return `#test=${encodeURIComponent(name)}`;
+}
+
+function testNamed(name) {
+  const test = tests.id.indexOf(name);
+  return test >= 0 ? test : tests.id.findIndex((id) => visible(id) === name);
+}
+
 function element(tag, options = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(options)) {

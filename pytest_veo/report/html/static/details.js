@@ -10,7 +10,7 @@ function countersTable(test) {
   const body = rows.map(({ counter, number, values }) => {
     const unit = counter[2], growth = values.growth[test];
     const cells = [
-      element("th", { scope: "row", text: visible(counterName(counter)) }),
+      element("th", { scope: "row", text: counterName(counter) }),
       element("td", { class: "number", text: formatValue(values.before[test], unit) }),
       element("td", { class: "number", text: formatValue(values.after[test], unit) }),
       element("td", {
@@ -25,7 +25,7 @@ function countersTable(test) {
     element("caption", { text: "Every counter over the test's first run" }),
     element("thead", {}, element("tr", {}, ...head)),
     element("tbody", {}, ...body));
-  return element("div", { class: "scrolled", tabindex: 0, role: "region", "aria-label": "counters" }, table);
+  return element("div", { class: "scrolled", tabindex: 0, role: "group", "aria-label": "counters" }, table);
 }
 
 function framesOf(series) {
@@ -35,7 +35,7 @@ function framesOf(series) {
   if (!parts.length) return null;
   const [strip, ...others] = parts;
   return element("section", { class: "frames" },
-    element("h4", { text: `frames: ${visible(series.series)}` }),
+    element("h3", { text: `frames: ${visible(series.series)}` }),
     ...(series.strip ? [strip, element("div", { class: "pair" }, ...others)]
       : [element("div", { class: "pair" }, ...parts)]));
 }
@@ -51,8 +51,7 @@ function plotsOf(test, folded) {
 }
 
 function linkTo(test) {
-  const href = `#test=${encodeURIComponent(tests.id[test])}`;
-  return element("a", { href, class: "permalink", text: "link to this test" });
+  return element("a", { href: hashOf(test), class: "permalink", text: "link to this test" });
 }
 
 function detailOf(test) {

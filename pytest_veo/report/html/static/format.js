@@ -65,5 +65,5 @@ function shortened(text, limit) {
 }
 
 function counterName([name, device]) {
-  return device === "host" ? name : `${name} on ${device}`;
+  return visible(device === "host" ? name : `${name} on ${device}`);
 }

@@ -46,7 +46,7 @@ function follow() {
     }),
   );
   if (wanted.has("test")) {
-    const test = tests.id.indexOf(wanted.get("test"));
+    const test = testNamed(wanted.get("test"));
     if (test >= 0) reveal(test);
     else status.textContent = `This run has no test ${visible(shortened(wanted.get("test"), 200))}`;
     return;

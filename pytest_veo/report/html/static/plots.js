@@ -202,7 +202,7 @@ function stripPlot(series) {
   });
   const many = perPoint > 1 ? `, the longest and shortest of every ${perPoint}` : "";
   const warmed = warm ? `; the first ${warm} are warm-up, shaded and not judged` : "";
-  const label = `frame times of ${series.series} in order${many}${warmed}`;
+  const label = `frame times of ${visible(series.series)} in order${many}${warmed}`;
   return captioned(label, plot(label, 170, make));
 }
 

@@ -99,7 +99,7 @@ function row(test) {
   if (counter >= 0) {
     const growth = tests.growth[test], unit = tests.counters[counter][2];
     grown.append(element("span", { text: growth ? formatValue(growth, unit, true) : "0" }));
-    if (growth) grown.append(element("span", { class: "path", text: tests.counters[counter][0] }));
+    if (growth) grown.append(element("span", { class: "path", text: visible(tests.counters[counter][0]) }));
     if (tests.past && growth) past.append(sparkOf(test, counter));
   }
   const line = element("tr", { id: `row-${test}` },

@@ -124,7 +124,7 @@ function openOnClick(chart) {
   chart.over.addEventListener("click", (event) => {
     if (from === null || Math.abs(event.clientX - from) > 3) return;
     const test = testAt(chart.posToVal(chart.cursor.left, "x"));
-    if (test >= 0) location.hash = `test=${encodeURIComponent(tests.id[test])}`;
+    if (test >= 0) location.hash = hashOf(test);
   });
 }
 
