@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -256,7 +257,20 @@ def _rows(connection: Any, text: str, params: Sequence[Any]) -> Any:
     relation = connection.sql(text, params=list(params))
     if relation is None:
         raise ArchiveError("the query cannot be run: it gives no rows")
-    return relation.to_arrow_table()
+    return _plain_sums(relation.to_arrow_table())
+
+
+def _plain_sums(found: Any) -> Any:
+    """Sums of integers as integers: DuckDB gives them as wide decimals."""
+    import pyarrow as pa
+
+    for index, field in enumerate(found.schema):
+        if pa.types.is_decimal(field.type) and field.type.scale == 0:
+            # One that does not fit stays as it is.
+            with contextlib.suppress(pa.ArrowInvalid):
+                column = found.column(index).cast(pa.int64())
+                found = found.set_column(index, field.name, column)
+    return found
 
 
 def open_duckdb() -> Any:

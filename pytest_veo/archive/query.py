@@ -192,8 +192,10 @@ class _Dask:
         address: Any = scheduler
         try:
             if scheduler is None:
+                # Threads: what reads and asks tables lets go of Python's lock, and
+                # processes would run a script without `if __name__ == ...` again.
                 address = self._cluster = distributed.LocalCluster(
-                    dashboard_address=None, threads_per_worker=1
+                    n_workers=1, processes=False, dashboard_address=None
                 )
             self._client = distributed.Client(address, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:

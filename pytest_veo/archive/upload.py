@@ -15,7 +15,6 @@ import os
 import select
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 from pytest_veo.archive.place import Place
 from pytest_veo.archive.record import Record
 from pytest_veo.archive.record import RunHeader
+from pytest_veo.archive.spool import spool_folder
 from pytest_veo.archive.writer import HEADER
 from pytest_veo.archive.writer import RECORDS
 from pytest_veo.archive.writer import RunWriter
@@ -36,6 +36,8 @@ _SEND_SHARE = 0.02
 """Of the time a run has taken so far: long runs have fewer, larger pieces."""
 _LAST_TRIES_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Waits before the tries to send what is left."""
+_FOR_GOOD = (FileNotFoundError, PermissionError)
+"""No bucket, or no right to it: trying again changes nothing."""
 _PATIENCE_S = 60.0
 """How long a session waits for its sender at most."""
 _END = b"end\n"
@@ -231,28 +233,6 @@ class _Process:
         return str(json.loads(said)["trouble"])
 
 
-def spool_folder() -> Path:
-    """The archive where runs wait to be sent; made if it is not there.
-
-    Raises:
-        ArchiveError: neither the cache nor the temporary folder can be written.
-    """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    candidates = [
-        cache / "pytest-veo" / "spool",
-        Path(tempfile.gettempdir()) / f"pytest-veo-spool-{os.getuid()}",
-    ]
-    for folder in candidates:
-        try:
-            (folder / "runs").mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder / "runs", os.W_OK):
-            return folder
-    tried = " nor ".join(str(folder) for folder in candidates)
-    raise ArchiveError(f"cannot keep records before they are sent: neither {tried}")
-
-
 def finish_sending(
     sender: Sender, folder: Path, waits_s: tuple[float, ...] = _LAST_TRIES_S
 ) -> str:
@@ -264,6 +244,8 @@ def finish_sending(
             sender.finish()
         except (VeoError, OSError) as error:
             trouble = str(error)
+            if isinstance(error.__cause__, _FOR_GOOD):
+                return trouble
             continue
         # Without its tables a run is whole: `veo compact` makes them.
         with contextlib.suppress(VeoError):

@@ -93,11 +93,30 @@ class RunWriter:
         except OSError as error:
             raise ArchiveError(
                 f"cannot write {self.folder}: {error.strerror or error}"
+                f"{self._put_aside(header)}"
             ) from error
         finally:
             if self._is_open:
                 os.close(self._file)
                 self._is_open = False
+
+    def _put_aside(self, header: RunHeader) -> str:
+        """Keep what this disk refuses on another; where, as a part of a message."""
+        from pytest_veo.archive.spool import spool_folder
+
+        archive = self.folder.parent.parent
+        try:
+            spool = spool_folder()
+            run = spool / "runs" / header.run_id
+            run.mkdir()
+            (run / RECORDS).write_bytes(b"".join(self._waiting))
+            (run / HEADER).write_bytes(header_text(header))
+        except (ArchiveError, OSError) as error:
+            return f"; {len(self._waiting)} records are lost: {error}"
+        return (
+            f"; what is missing is kept in {run}, add it with: "
+            f"veo merge {spool} -o {archive}"
+        )
 
     def write_tables(self) -> None:
         """Put the run's tables beside it, where pyarrow is installed.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_veo.report.problems import Problem
 from pytest_veo.report.problems import Severity
+from pytest_veo.report.visible import visible
 
 
 if TYPE_CHECKING:
@@ -53,9 +54,10 @@ def _command(command: str, problem: Problem, prefix: str) -> str:
 
 
 def _text(problem: Problem) -> str:
-    lines = (problem.detail or problem.headline).splitlines()
-    if not lines or lines[0] != problem.headline:
-        lines.insert(0, problem.headline)
+    text = problem.detail or problem.headline
+    if not text.startswith(problem.headline):
+        text = f"{problem.headline}\n{text}"
+    lines = visible(text, keep="\n").split("\n")
     return "\n".join(lines[:_DETAIL_LINES]).rstrip()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_veo.report.problems import Problem
 from pytest_veo.report.problems import Severity
+from pytest_veo.report.visible import visible
 
 
 if TYPE_CHECKING:
@@ -43,17 +44,18 @@ def _issue(problem: Problem, prefix: str, seen: dict[str, int]) -> dict[str, Any
     path = problem.path or problem.subject.partition("::")[0]
     if prefix not in ("", "."):
         path = f"{prefix.rstrip('/')}/{path}"
-    issue = {
+    issue: dict[str, Any] = {
         "type": "issue",
         "check_name": f"veo {problem.check}",
-        "description": f"{name}: {problem.headline}",
+        "description": visible(f"{name}: {problem.headline}"),
         "categories": ["Performance"],
         "severity": _SEVERITIES[problem.severity],
         "fingerprint": _fingerprint(problem, seen),
-        "location": {"path": path, "lines": {"begin": max(1, problem.line)}},
+        "location": {"path": visible(path), "lines": {"begin": max(1, problem.line)}},
     }
-    if problem.detail:
-        issue["content"] = {"body": f"```text\n{problem.detail}\n```"}
+    detail = visible(problem.detail, keep="\n").replace("```", "'''")
+    if detail:
+        issue["content"] = {"body": f"```text\n{detail}\n```"}
     return issue
 
 
@@ -61,4 +63,6 @@ def _fingerprint(problem: Problem, seen: dict[str, int]) -> str:
     """The same in the next run, and of no other problem of this one."""
     key = "\0".join((problem.check, problem.subject, problem.about))
     seen[key] = seen.get(key, 0) + 1
-    return hashlib.sha256(f"{key}\0{seen[key]}".encode()).hexdigest()
+    return hashlib.sha256(
+        f"{key}\0{seen[key]}".encode("utf-8", "surrogatepass")
+    ).hexdigest()

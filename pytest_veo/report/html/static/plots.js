@@ -237,14 +237,17 @@ function histogramPlot(series) {
       ...plainLegend(),
       scales: {
         x: { time: false, range: () => range, distr: log ? 3 : 1 },
-        y: { range: [0, Math.max(...counts) * 1.15] },
+        // A single late frame must be seen beside thousands of good ones.
+        y: { distr: 4, asinh: 2, range: [0, Math.max(...counts) * 1.6] },
       },
       axes: [
         axis(ms, {
           size: 30,
           ...(log ? { splits: () => logSplits(...range) } : {}),
         }),
-        axis((value) => formatCount(value), { size: 50 }),
+        axis((value) => formatCount(value), {
+          size: 50, splits: () => tens(Math.max(...counts)),
+        }),
       ],
       series: [{}, { paths: () => null, points: { show: false } }],
       hooks: { draw: [bars, limitLines(lines, "x")] },
@@ -252,6 +255,12 @@ function histogramPlot(series) {
   });
   const label = `how many frames took how long${log ? " (logarithmic)" : ""}`;
   return captioned(label, plot(label, 170, make));
+}
+
+function tens(most) {
+  const found = [0, 1];
+  for (let at = 10; at <= most * 1.6; at *= 10) found.push(at);
+  return found;
 }
 
 function logSplits(low, high) {
