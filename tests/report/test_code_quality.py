@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pytest_veo.archive.store import Run
 from pytest_veo.report.code_quality import report
 from pytest_veo.report.problems import problems
 from pytest_veo.verdict import Outcome
@@ -48,7 +49,7 @@ SCHEMA = {
 }
 
 
-def issues_of(run: runs.Run, prefix: str = "") -> list[dict[str, Any]]:
+def issues_of(run: Run, prefix: str = "") -> list[dict[str, Any]]:
     found = json.loads(report(problems(run.records), prefix))
     jsonschema.validate(found, SCHEMA)
     return list(found)
@@ -57,7 +58,7 @@ def issues_of(run: runs.Run, prefix: str = "") -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "run", [runs.small(), runs.hostile()], ids=["small", "hostile"]
 )
-def test_a_report_is_as_gitlab_documents_it(run: runs.Run) -> None:
+def test_a_report_is_as_gitlab_documents_it(run: Run) -> None:
     assert len(issues_of(run)) >= 4
 
 

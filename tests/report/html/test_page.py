@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_veo.archive.record import Record
 from pytest_veo.archive.record import RunHeader
 from pytest_veo.archive.store import Run
 from pytest_veo.report.html.page import render
@@ -77,7 +78,7 @@ FAILED = Verdict(Outcome.NOT_JUDGED, reason="it failed")
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_the_first_sentence_is_the_result(
-    records: tuple[runs.Record, ...], said: str
+    records: tuple[Record, ...], said: str
 ) -> None:
     assert headline(Run(runs.header(), records)) == said
 
@@ -207,6 +208,6 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_test_stands_where_its_worst_part_stands(
-    record: runs.Record, standing: Standing
+    record: Record, standing: Standing
 ) -> None:
     assert standing_of(record) is standing

@@ -53,6 +53,7 @@ function axis(format, more = {}) {
     grid: { stroke: () => colour("line"), width: 1 },
     ticks: { stroke: () => colour("line"), width: 1 },
     font: "11px system-ui, sans-serif",
+    filter: (_, splits) => splits,
     values: (_, splits) => splits.map((value) => (value === null ? "" : format(value))),
     ...more,
   };
