@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 LEVELS = ("off", "fast", "deep")
 GC_MODES = ("freeze", "plain")
 EVIDENCE = ("off", "light", "full")
+KEPT = ("archive", "html", "code_quality")
+"""Options that keep what a session finds, whether it is checked for leaks or not."""
 ANNOTATE = ("auto", "github", "off")
 PROBES = (
     "host",
@@ -111,6 +113,13 @@ _OPTIONS: tuple[tuple[str, str, str, str, str], ...] = (
         "write every test's record into this folder, or below this URL (s3://...)",
     ),
     ("html", "string", "", "FILE", "write the session as one page, to open anywhere"),
+    (
+        "code-quality",
+        "string",
+        "",
+        "FILE",
+        "write what was found as a code quality report, as GitLab reads it",
+    ),
     (
         "annotate",
         "string",

@@ -63,7 +63,7 @@ class _Starter:
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         is_checked = options.level(config) != "off"
-        is_kept = any(options.text(config, name)[0] for name in ("archive", "html"))
+        is_kept = any(options.text(config, name)[0] for name in options.KEPT)
         if not is_checked and not is_kept:
             return
         try:
@@ -124,7 +124,7 @@ def _publish(config: pytest.Config, results: Results) -> None:
     from pytest_veo import publish
 
     settings = publish.resolve(config, os.environ)
-    if settings.page is not None or settings.annotate:
+    if settings.is_needed:
         publisher = publish.Publisher(config, settings, results)
         config.pluginmanager.register(publisher, "veo-publish")
 

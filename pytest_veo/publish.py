@@ -42,12 +42,22 @@ class PublishSettings(NamedTuple):
     """What was asked for."""
 
     page: Path | None
+    code_quality: Path | None
     annotate: bool
     """In GitHub's form; no other CI system reads annotations from the output."""
     summary: Path | None
     """The file that becomes the step's summary."""
     prefix: str
     """The root directory as seen from the repository's."""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything was asked for."""
+        return bool(self.page or self.code_quality or self.annotate)
+
+
+_WORKSPACES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR", "WORKSPACE")
+"""Where GitHub, GitLab and Jenkins check a repository out."""
 
 
 def resolve(config: pytest.Config, environ: Mapping[str, str]) -> PublishSettings:
@@ -68,12 +78,17 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> PublishSetting
     annotate = how == "github" or (
         how == "auto" and environ.get("GITHUB_ACTIONS") == "true"
     )
+    quality, quality_place = options.text(config, "code_quality")
+    if quality:
+        _check_file(quality_place, config.invocation_params.dir / quality)
+    workspaces = (environ.get(name, "") for name in _WORKSPACES)
     summary = environ.get("GITHUB_STEP_SUMMARY") if annotate else None
     return PublishSettings(
         page=config.invocation_params.dir / page if page else None,
+        code_quality=config.invocation_params.dir / quality if quality else None,
         annotate=annotate,
         summary=Path(summary) if summary else None,
-        prefix=_prefix(config.rootpath, environ.get("GITHUB_WORKSPACE", "")),
+        prefix=_prefix(config.rootpath, next(filter(None, workspaces), "")),
     )
 
 
@@ -82,6 +97,10 @@ def _check_page(place: str, path: Path) -> None:
 
     if importlib.util.find_spec("jinja2") is None:
         raise MissingDependency("jinja2", "html", place)
+    _check_file(place, path)
+
+
+def _check_file(place: str, path: Path) -> None:
     if path.is_dir():
         raise BadSetting(f"{place}: {str(path)!r} is a folder, name a file")
 
@@ -148,6 +167,8 @@ class Publisher:
             return
         if self.settings.page is not None:
             self._write_page(self.settings.page)
+        if self.settings.code_quality is not None:
+            self._write_code_quality(self.settings.code_quality)
         if self.settings.summary is not None:
             self._write_summary(self.settings.summary)
 
@@ -234,6 +255,21 @@ class Publisher:
             failed = {r.nodeid for r in self.records if r.test_outcome == "failed"}
             found = [each for each in found if each.subject not in failed]
         return github(found, self.settings.prefix)
+
+    def _write_code_quality(self, path: Path) -> None:
+        from pytest_veo.report.code_quality import report
+
+        shown = os.path.relpath(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            text = report(self._problems(), self.settings.prefix)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            reason = error.strerror or error
+            told = f"code quality: cannot write {shown!r}: {reason}"
+            self._told.append((told, True))
+        else:
+            self._told.append((f"code quality: {shown}", False))
 
     def _write_summary(self, path: Path) -> None:
         from pytest_veo.report.step_summary import markdown

@@ -128,6 +128,7 @@ def test_without_a_leak_check_frames_are_still_shown(
     ("where", "said"),
     [
         ("--veo-html=.", "--veo-html: '*' is a folder, name a file"),
+        ("--veo-code-quality=.", "--veo-code-quality: '*' is a folder, name a file"),
         (
             "--veo-annotate=gitlab",
             "--veo-annotate: 'gitlab' is none of auto, github, off",
@@ -228,6 +229,29 @@ def test_what_another_plugin_annotates_is_not_annotated_twice(
     )
     assert not [each for each in result.outlines if each.startswith("::")]
     assert "1 found" in github.read_text()
+
+
+def test_gitlab_gets_a_code_quality_report_with_paths_of_the_repository(
+    check: Check, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI_PROJECT_DIR", str(pytester.path.parent))
+    result = check(LEAKS, "--veo-reruns=5", "--veo-code-quality=out/quality.json")
+    result.stdout.fnmatch_lines(["code quality: out/quality.json"])
+    (issue,) = json.loads((pytester.path / "out" / "quality.json").read_text())
+    assert issue["severity"] == "major"
+    assert issue["location"] == {
+        "path": f"{pytester.path.name}/test_it.py",
+        "lines": {"begin": 8},
+    }
+
+
+def test_a_code_quality_report_that_cannot_be_written_fails_no_test(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    (pytester.path / "taken").write_text("a file")
+    result = check("def test_it(): pass\n", "--veo-code-quality=taken/quality.json")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["code quality: cannot write 'taken/quality.json': *"])
 
 
 def test_a_summary_is_added_to_what_other_steps_wrote(
