@@ -102,7 +102,13 @@ _OPTIONS: tuple[tuple[str, str, str, str, str], ...] = (
         "TIME",
         "most time that confirming one test may take (default: 30 s)",
     ),
-    ("archive", "string", "", "DIR", "write every test's record below this folder"),
+    (
+        "archive",
+        "string",
+        "",
+        "DIR|URL",
+        "write every test's record into this folder, or below this URL (s3://...)",
+    ),
     (
         "baseline",
         "string",

@@ -11,8 +11,8 @@ import pytest
 
 from pytest_veo import hookspec
 from pytest_veo import options
-from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import BadSetting
+from pytest_veo.errors import VeoError
 
 
 if TYPE_CHECKING:
@@ -60,11 +60,12 @@ class _Starter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        if options.level(config) == "off":
+        is_checked = options.level(config) != "off"
+        if not is_checked and not options.text(config, "archive")[0]:
             return
         try:
-            _start(config)
-        except (BadSetting, ArchiveError) as error:
+            _start(config) if is_checked else _archive_only(config)
+        except VeoError as error:
             raise pytest.UsageError(str(error)) from error
 
 
@@ -72,6 +73,17 @@ def _thaw(config: pytest.Config) -> None:
     session = config.stash.get(SESSION_KEY, None)
     if session is not None and session.watch is not None:
         session.watch.collector.let_go()
+
+
+def _archive_only(config: pytest.Config) -> None:
+    """Keep times, outcomes and frames of tests that nobody checks for leaks."""
+    if hasattr(config, "workerinput"):
+        return
+    from pytest_veo import settings
+    from pytest_veo.unchecked import UncheckedResults
+
+    results = UncheckedResults(config, settings.resolve(config))
+    config.pluginmanager.register(results, "veo-results")
 
 
 def _start(config: pytest.Config) -> None:

@@ -6,15 +6,13 @@ on a report; the workers' totals when they end.
 
 from __future__ import annotations
 
-import datetime
 from collections import Counter as Tally
-from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
 import pytest
 
-from pytest_veo.errors import ArchiveError
+from pytest_veo.archiving import SessionArchive
 from pytest_veo.report import summary
 from pytest_veo.report.summary import Totals
 from pytest_veo.verdict import Outcome
@@ -23,7 +21,6 @@ from pytest_veo.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_veo.archive.store import RunWriter
     from pytest_veo.settings import Settings
     from pytest_veo.verdict import Verdict
 
@@ -47,7 +44,7 @@ class SessionResults:
         """Begin; the archive's folder is made at once.
 
         Raises:
-            ArchiveError: it cannot be written.
+            VeoError: it cannot be written, and the settings are strict.
         """
         self.config = config
         self.settings = settings
@@ -62,32 +59,7 @@ class SessionResults:
         """Tests whose present attempt is none of those that count."""
         self._complaints: list[str] = []
         self._ended: Tally[str] = Tally()
-        self._is_broken = False
-        """Whether the archive took a record less than there were."""
-        self._writer = self._open_archive()
-
-    def _open_archive(self) -> RunWriter | None:
-        if self.settings.archive is None:
-            return None
-        import secrets
-
-        from pytest_veo.archive.record import RunHeader
-        from pytest_veo.archive.store import RunWriter
-        from pytest_veo.telemetry import environment
-
-        now = datetime.datetime.now(tz=datetime.UTC)
-        extra: dict[str, str] = {}
-        for rows in self.config.hook.pytest_veo_environment(config=self.config):
-            extra.update(rows or {})
-        header = RunHeader(
-            run_id=f"{now:%Y%m%dT%H%M%S}.{now.microsecond:06}Z-{secrets.token_hex(3)}",
-            started_at=now.isoformat(timespec="milliseconds"),
-            environment=environment.describe(extra),
-        )
-        folder = Path(self.settings.archive)
-        if not folder.is_absolute():
-            folder = self.config.invocation_params.dir / folder
-        return RunWriter(folder, header)
+        self._archive = SessionArchive(config, settings)
 
     def take(self, told: Mapping[str, Any]) -> None:
         """What one process that ran tests tells at its end."""
@@ -109,27 +81,19 @@ class SessionResults:
             self._to_be_rerun.add(report.nodeid)
         if report.nodeid in self._to_be_rerun:
             return
+        self._archive.see(report)
         data = getattr(report, RECORD_ATTRIBUTE, None)
         if data is None:
             return
         from pytest_veo.archive.record import Record
 
+        self._archive.complete(data)
         record = Record.from_dict(data)
         self._ended[record.verdict.outcome.value] += 1
         if record.verdict.outcome not in (Outcome.CLEAN, Outcome.NOT_JUDGED):
             self.verdicts.append((record.nodeid, record.verdict))
         self.config.hook.pytest_veo_record(config=self.config, record=data)
-        if self._writer is not None:
-            self._write(data)
-
-    def _write(self, record: Mapping[str, Any]) -> None:
-        assert self._writer is not None
-        try:
-            self._writer.add(record)
-        except ArchiveError as error:
-            if not self._is_broken:
-                self._complaints.append(f"archive: {error}")
-            self._is_broken = True
+        self._archive.add(data)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -144,7 +108,7 @@ class SessionResults:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Close the archive; fail the run where the settings ask for it."""
-        self._finish_archive()
+        self._archive.finish(self._ended, self.watched, self.troubles)
         if self.config.option.collectonly:
             return
         missing = [name for name in self.settings.require if name not in self.probes]
@@ -156,23 +120,9 @@ class SessionResults:
         if self.settings.strict:
             unsure = [v for _, v in self.verdicts if v.outcome is Outcome.UNCONFIRMED]
             failing |= bool(unsure or self.fixtures or self._complaints)
+            failing |= bool(self._archive.complaints)
         if failing and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-    def _finish_archive(self) -> None:
-        if self._writer is None:
-            return
-        now = datetime.datetime.now(tz=datetime.UTC)
-        header = self._writer.header._replace(
-            finished_at=now.isoformat(timespec="milliseconds"),
-            watched=tuple(sorted(self.watched)),
-            not_watched=tuple(self.troubles),
-            totals=tuple(sorted(self._ended.items())),
-        )
-        try:
-            self._writer.finish(header)
-        except ArchiveError as error:
-            self._complaints.append(f"archive: {error}")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the closing section."""
@@ -188,10 +138,10 @@ class SessionResults:
             terminalreporter.write_line(line)
         if self._tests and not self.totals.judged:
             terminalreporter.write_line("NOTHING WAS MEASURED", red=True, bold=True)
-        for complaint in self._complaints:
+        for complaint in (*self._archive.complaints, *self._complaints):
             terminalreporter.write_line(complaint, red=True)
-        if self._writer is not None:
-            terminalreporter.write_line(f"archived: {self._writer.shown}")
+        if self._archive.shown:
+            terminalreporter.write_line(f"archived: {self._archive.shown}")
 
 
 def _fixture(data: Mapping[str, Any]) -> tuple[str, Verdict]:

@@ -13,6 +13,7 @@ import pytest
 from pytest_veo import doctest_globals
 from pytest_veo import options
 from pytest_veo import settings as settings_
+from pytest_veo.archiving import environment_rows
 from pytest_veo.errors import BadSetting
 from pytest_veo.measure import shim
 from pytest_veo.measure.meter import Meter
@@ -27,6 +28,7 @@ from pytest_veo.report.summary import Totals
 from pytest_veo.results import RECORD_ATTRIBUTE
 from pytest_veo.results import REFUSED_KEY
 from pytest_veo.results import WORKER_KEY
+from pytest_veo.telemetry.environment import Surroundings
 from pytest_veo.unraisable import Unraisable
 from pytest_veo.verdict import Outcome
 
@@ -53,7 +55,8 @@ class CheckedSession:
             dict.fromkeys((*CATALOGUE, *(probe.name for probe in self.meter.probes)))
         )
         self._own_budgets: dict[pytest.Item, LeakBudget] = {}
-        self._keeps_all = bool(settings.archive or settings.baseline)
+self._keeps_all = bool(settings.archive or settings.baseline)
+        self._surroundings = Surroundings(lambda: environment_rows(config))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -135,6 +138,9 @@ class CheckedSession:
         if verdict.outcome is Outcome.CLEAN and not self._keeps_all:
             return
         record = _record(item, measured, self.config)
+        if self._keeps_all:
+            name, rows = self._surroundings.name(len(self.meter.seen))
+            record = record._replace(environment=name, environment_rows=rows)
         setattr(measured.reports[-1], RECORD_ATTRIBUTE, record.to_dict())
 
     def pytest_unconfigure(self) -> None:

@@ -139,6 +139,26 @@ class Place:
                 return
             self._remote.pipe_file(self.full(name), content)
 
+    def put(self, path: Path, name: str) -> None:
+        """Put a file of this machine there, whole or not at all.
+
+        Raises:
+            ArchiveError: it cannot be read or written.
+        """
+        with self._named("write", name):
+            if self.folder is None:
+                self._remote.put_file(str(path), self.full(name))
+                return
+            target = self.folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = target.with_name(f"{DRAFT}{target.name}-{os.getpid()}")
+            try:
+                shutil.copyfile(path, draft)
+                draft.replace(target)
+            except OSError:
+                draft.unlink(missing_ok=True)
+                raise
+
     def remove(self, name: str) -> None:
         """Take a file, or a folder with all that is in it, away.
 

@@ -5,7 +5,7 @@ Numbers and strings only. Schema history (all of it can be read):
 1. First form: header `run.json`, one JSON object a line in `records.jsonl`.
 2. A run knows its origin (`commit`, `branch`, `ci`, `ci_job`, `ci_url`, `shard`) and
    its `gpu` and `driver`; a record has its test's `frames` and names its `environment`,
-   which a line of its own describes before the first record that was made in it.
+   which the first record that was made in it describes.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class Record(NamedTuple):
     """What `frames.record` makes of each series, sweep and comparison."""
     environment: str = ""
     """Which of the run's environments it was made in; empty: the run's own."""
+    environment_rows: tuple[tuple[str, str], ...] = ()
+    """What that environment is, on the first record that names it."""
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain dicts, lists, numbers and strings."""
@@ -77,6 +79,7 @@ class Record(NamedTuple):
             "counters": [counter._asdict() for counter in self.counters],
             "frames": [dict(series) for series in self.frames],
             "environment": self.environment,
+            "environment_rows": dict(self.environment_rows),
         }
 
     @classmethod
@@ -98,6 +101,7 @@ class Record(NamedTuple):
                 counters=tuple(CounterRecord(**row) for row in data["counters"]),
                 frames=tuple(data.get("frames", ())),
                 environment=data.get("environment", ""),
+                environment_rows=tuple(data.get("environment_rows", {}).items()),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ArchiveError(f"no record: {type(error).__name__} {error}") from error

@@ -36,13 +36,17 @@ class Run(NamedTuple):
     records: tuple[Record, ...]
     unread: tuple[str, ...] = ()
     """Lines that could not be read, as `records.jsonl:12: why`."""
-    environments: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
-    """What records name as their environment, with its rows."""
 
-    def environment_of(self, record: Record) -> dict[str, str]:
-        """Name and value of all that is known of where a test ran."""
-        own = dict(self.environments).get(record.environment)
-        return dict(self.header.environment if own is None else own)
+    def environments(self) -> dict[str, dict[str, str]]:
+        """What records name as their environment: name and value of all that is known.
+
+        The run's own, that of records which name none, has the name "".
+        """
+        found = {"": dict(self.header.environment)}
+        for record in self.records:
+            if record.environment_rows:
+                found[record.environment] = dict(record.environment_rows)
+        return found
 
 
 class RawRun(NamedTuple):
@@ -50,7 +54,6 @@ class RawRun(NamedTuple):
 
     header: RunHeader
     records: list[dict[str, Any]]
-    environments: dict[str, dict[str, str]]
     unread: list[str]
 
 
@@ -106,9 +109,6 @@ def load_run(url: str | Path, run_id: str) -> Run:
         header=raw.header,
         records=tuple(records),
         unread=tuple(unread),
-        environments=tuple(
-            (name, tuple(rows.items())) for name, rows in raw.environments.items()
-        ),
     )
 
 
@@ -139,21 +139,43 @@ def read_raw(place: Place, run_id: str) -> RawRun:
         ArchiveError: its header cannot be read.
     """
     header = read_header(place, run_id)
-    raw = RawRun(header, [], {}, [])
+    raw = RawRun(header, [], [])
     if header.run_id != run_id:
         raw.unread.append(f"{HEADER}: it is of the run {header.run_id!r}")
-    for name in _record_files(place, run_id):
-        try:
-            content = place.read(f"runs/{run_id}/{name}")
-        except ArchiveError as error:
-            raw.unread.append(f"{name}: {_reason(error)}")
-            continue
-        _read_lines(name, content, raw)
+    for name, content in _contents(place, run_id, raw.unread):
+        _parse(name, content, raw)
     return raw
 
 
-def _reason(error: ArchiveError) -> str:
-    return str(error).rpartition(": ")[2]
+class RunLines(NamedTuple):
+    """A run's records, line by line, as they are written."""
+
+    lines: tuple[bytes, ...]
+
+
+def read_lines(place: Place, run_id: str) -> RunLines:
+    """The whole lines of a run's records, sense or nonsense.
+
+    Raises:
+        ArchiveError: not all of them can be read.
+    """
+    unread: list[str] = []
+    contents = list(_contents(place, run_id, unread))
+    if unread:
+        raise ArchiveError(unread[0])
+    return RunLines(
+        tuple(line for _, content in contents for line in content.splitlines() if line)
+    )
+
+
+def _contents(
+    place: Place, run_id: str, unread: list[str]
+) -> Iterator[tuple[str, bytes]]:
+    for name in _record_files(place, run_id):
+        try:
+            yield name, place.read(f"runs/{run_id}/{name}")
+        except ArchiveError as error:
+            unread.append(f"{name}: {str(error).rpartition(': ')[2]}")
 
 
 def _record_files(place: Place, run_id: str) -> list[str]:
@@ -166,7 +188,7 @@ def _record_files(place: Place, run_id: str) -> list[str]:
     return [name for name in names if _PIECE.fullmatch(name)]
 
 
-def _read_lines(name: str, content: bytes, raw: RawRun) -> None:
+def _parse(name: str, content: bytes, raw: RawRun) -> None:
     for number, line in enumerate(content.splitlines(), start=1):
         try:
             data = json.loads(line)
@@ -175,8 +197,6 @@ def _read_lines(name: str, content: bytes, raw: RawRun) -> None:
             continue
         if not isinstance(data, dict):
             raw.unread.append(f"{name}:{number}: no JSON object")
-        elif isinstance(data.get("rows"), dict):
-            raw.environments[str(data.get("environment"))] = data["rows"]
         else:
             data[_PLACE] = f"{name}:{number}"
             raw.records.append(data)
@@ -187,7 +207,38 @@ def records_of(raw: RawRun) -> Iterator[Mapping[str, Any]]:
     for data in raw.records:
         try:
             Record.from_dict(data)
+            _check_kinds(data)
         except ArchiveError as error:
             raw.unread.append(f"{data.get(_PLACE)}: {error}")
         else:
             yield data
+
+
+_TEXTS = ("nodeid", "worker", "started_at", "test_outcome")
+_COUNTER_TEXTS = ("counter", "device", "unit")
+_COUNTS = ("before", "after", "growth")
+
+
+def _check_kinds(data: Mapping[str, Any]) -> None:
+    """Refuse what no table's column can hold.
+
+    Raises:
+        ArchiveError: naming the field and its value.
+    """
+    _check_each(data, _TEXTS, str)
+    _check_each(data, ("duration_ns",), int)
+    for row in data["counters"]:
+        _check_each(row, _COUNTER_TEXTS, str)
+        _check_each(row, _COUNTS, int)
+
+
+def _check_each(data: Mapping[str, Any], names: tuple[str, ...], kind: type) -> None:
+    for name in names:
+        value = data[name]
+        # A truth value is an int to Python, and no number to a table.
+        if type(value) is not kind or (type(value) is int and not _fits(value)):
+            raise ArchiveError(f"no record: {name} is {value!r}")
+
+
+def _fits(number: int) -> bool:
+    return -(1 << 63) <= number < 1 << 63

@@ -291,8 +291,8 @@ def load(
             `"nodeid LIKE '%decode%' AND growth > 0"`; needs DuckDB.
 
     Returns:
-        The table's columns in documented order (docs/archive.md). What could not be
-        read is named in `DataFrame.attrs["unread"]`.
+        The table's columns in documented order (docs/archive.md), its rows in none.
+        What could not be read is named in `DataFrame.attrs["unread"]`.
 
     Raises:
         ArchiveError: no archive, no such run or table, a condition without meaning.

@@ -14,10 +14,11 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from typing import Protocol
 
 from pytest_veo.archive.place import DRAFT
+from pytest_veo.archive.place import Place
 from pytest_veo.archive.place import replace_file
-from pytest_veo.archive.record import SCHEMA
 from pytest_veo.archive.record import Record
 from pytest_veo.archive.record import RunHeader
 from pytest_veo.errors import ArchiveError
@@ -35,11 +36,6 @@ def header_text(header: RunHeader) -> bytes:
 def line_of(data: Mapping[str, Any]) -> bytes:
     """A record's line."""
     return json.dumps(data, separators=(",", ":")).encode() + b"\n"
-
-
-def environment_line(name: str, rows: Mapping[str, str]) -> bytes:
-    """The line that tells what records mean by an environment's name."""
-    return line_of({"schema": SCHEMA, "environment": name, "rows": dict(rows)})
 
 
 class RunWriter:
@@ -85,14 +81,6 @@ class RunWriter:
         data = record.to_dict() if isinstance(record, Record) else record
         self._write(line_of(data))
 
-    def add_environment(self, name: str, rows: Mapping[str, str]) -> None:
-        """Tell what records that name this environment mean by it.
-
-        Raises:
-            ArchiveError: as for a record.
-        """
-        self._write(environment_line(name, rows))
-
     def finish(self, header: RunHeader) -> None:
         """Close the run with its final header.
 
@@ -105,11 +93,40 @@ class RunWriter:
         except OSError as error:
             raise ArchiveError(
                 f"cannot write {self.folder}: {error.strerror or error}"
+                f"{self._put_aside(header)}"
             ) from error
         finally:
             if self._is_open:
                 os.close(self._file)
                 self._is_open = False
+
+    def _put_aside(self, header: RunHeader) -> str:
+        """Keep what this disk refuses on another; where, as a part of a message."""
+        from pytest_veo.archive.spool import spool_folder
+
+        archive = self.folder.parent.parent
+        try:
+            spool = spool_folder()
+            run = spool / "runs" / header.run_id
+            run.mkdir()
+            (run / RECORDS).write_bytes(b"".join(self._waiting))
+            (run / HEADER).write_bytes(header_text(header))
+        except (ArchiveError, OSError) as error:
+            return f"; {len(self._waiting)} records are lost: {error}"
+        return (
+            f"; what is missing is kept in {run}, add it with: "
+            f"veo merge {spool} -o {archive}"
+        )
+
+    def write_tables(self) -> None:
+        """Put the run's tables beside it, where pyarrow is installed.
+
+        Raises:
+            ArchiveError: they cannot be written; the run is whole without them.
+        """
+        from pytest_veo.archive.parquet import write_run_tables
+
+        write_run_tables(Place(self.folder.parent.parent), self.folder.name)
 
     def _write(self, line: bytes) -> None:
         if not self._is_open:
@@ -151,3 +168,42 @@ def _make_run_folder(archive: Path, header: RunHeader) -> Path:
         shutil.rmtree(draft, ignore_errors=True)
         raise
     return target
+
+
+class Writer(Protocol):
+    """Writes one run, wherever it goes."""
+
+    header: RunHeader
+
+    @property
+    def shown(self) -> str:
+        """The run's place, as people would name it."""
+
+    def add(self, record: Record | Mapping[str, Any]) -> None:
+        """Write one record."""
+
+    def finish(self, header: RunHeader) -> None:
+        """Close the run with its final header."""
+
+    def write_tables(self) -> None:
+        """Put the run's tables beside it, where pyarrow is installed."""
+
+
+def open_writer(url: str, here: Path, header: RunHeader) -> Writer:
+    """Begin a run.
+
+    Args:
+        url: a folder, or any URL that fsspec knows.
+        here: what a folder's relative path begins at.
+        header: what is known at the start.
+
+    Raises:
+        ArchiveError: the archive cannot be written, and why.
+        MissingDependency: it is a URL, and fsspec is not installed.
+    """
+    place = Place(url)
+    if place.folder is not None:
+        return RunWriter(here / place.folder, header)
+    from pytest_veo.archive.upload import UrlWriter
+
+    return UrlWriter(place, header)

@@ -26,6 +26,9 @@ COMMANDS = {
     "show": "pytest_veo.cli.show",
     "doctor": "pytest_veo.cli.doctor",
     "frames": "pytest_veo.frames_cli",
+    "compact": "pytest_veo.cli.compact",
+    "prune": "pytest_veo.cli.prune",
+    "merge": "pytest_veo.cli.merge",
 }
 """Name to module, in the order in which the help lists them."""
 BAD_INPUT = 2

@@ -54,7 +54,9 @@ def add_parser(subparsers: Any) -> None:
         help="print an archived run",
         description="Prints the last run of an archive, or the one that is named.",
     )
-    parser.add_argument("archive", metavar="DIR", help="as given to --veo-archive")
+    parser.add_argument(
+        "archive", metavar="DIR", help="a folder or URL, as given to --veo-archive"
+    )
     parser.add_argument("run_id", metavar="RUN", nargs="?", help="a folder in DIR/runs")
     parser.add_argument(
         "--json", action="store_true", help="print all of it as one JSON object"

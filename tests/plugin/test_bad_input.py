@@ -234,12 +234,12 @@ def test_a_marker_s_counters_belong_to_probes_that_exist(
     )
 
 
-def test_an_archive_that_cannot_be_written_is_refused(
+def test_an_archive_that_cannot_be_written_is_refused_where_that_is_asked_for(
     check: Check, pytester: pytest.Pytester
 ) -> None:
     (pytester.path / "taken").write_text("a file")
     refused(
-        check(MUST_NOT_RUN, "--veo-archive=taken", inprocess=True),
+        check(MUST_NOT_RUN, "--veo-archive=taken", "--veo-strict", inprocess=True),
         pytester,
         f"cannot write the archive {str(pytester.path / 'taken')!r}: Not a directory",
     )

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from pytest_veo.archive.record import SCHEMA
 from pytest_veo.archive.record import CounterRecord
 from pytest_veo.archive.record import Record
 from pytest_veo.archive.record import RunHeader
@@ -183,6 +184,7 @@ verdicts = st.builds(
 counters = st.builds(
     CounterRecord, texts, texts, texts, before=counts, after=counts, growth=counts
 )
+rows = st.dictionaries(texts, texts, max_size=3).map(lambda found: tuple(found.items()))
 records = st.builds(
     Record,
     nodeid=texts,
@@ -192,6 +194,9 @@ records = st.builds(
     test_outcome=texts,
     verdict=verdicts,
     counters=st.lists(counters, max_size=3).map(tuple),
+    frames=st.lists(st.dictionaries(texts, texts | counts), max_size=2).map(tuple),
+    environment=texts,
+    environment_rows=rows,
 )
 
 
@@ -208,15 +213,19 @@ def test_a_record_survives_json_in_one_line(record: Record) -> None:
         RunHeader,
         run_id=texts,
         started_at=texts,
-        environment=st.dictionaries(texts, texts, max_size=3).map(
-            lambda rows: tuple(rows.items())
-        ),
+        environment=rows,
         watched=st.lists(texts, max_size=3).map(tuple),
         not_watched=st.lists(texts, max_size=3).map(tuple),
         finished_at=texts,
         totals=st.dictionaries(texts, st.integers(0, 99), max_size=3).map(
-            lambda rows: tuple(rows.items())
+            lambda found: tuple(found.items())
         ),
+        commit=texts,
+        branch=texts,
+        ci_job=texts,
+        shard=texts,
+        gpu=texts,
+        schema=st.just(SCHEMA),
     )
 )
 def test_a_header_survives_json(header: RunHeader) -> None:

@@ -124,6 +124,7 @@ def test_a_condition_and_a_query_give_the_same_rows(archive: Path) -> None:
     rows = Engine(archive).sql(
         "SELECT run_id, growth FROM counters WHERE growth > ? ORDER BY run_id", 100
     )
+    found = found.sort_values("run_id")
     assert found[["run_id", "growth"]].to_numpy().tolist() == [list(r) for r in rows]
     assert len(rows) == 2
 

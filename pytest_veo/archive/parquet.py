@@ -1,0 +1,169 @@
+"""Tables as Arrow and Parquet."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import importlib.util
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_veo.archive.place import Place
+from pytest_veo.archive.store import read_raw
+from pytest_veo.archive.table import COLUMNS
+from pytest_veo.archive.table import Kind
+from pytest_veo.archive.table import Table
+from pytest_veo.archive.table import rows_of
+from pytest_veo.errors import ArchiveError
+
+
+ROW_GROUP_ROWS = 40_960
+"""Of a sorted table, a question about one test reads a few of these."""
+_COMPRESSION = "zstd"
+
+
+def is_there() -> bool:
+    """Whether pyarrow is installed."""
+    try:
+        return importlib.util.find_spec("pyarrow") is not None
+    except ValueError:
+        return False  # something stands in its place that cannot say
+
+
+@functools.cache
+def schema_of(table: Table) -> Any:
+    """A table's columns as an Arrow schema."""
+    import pyarrow as pa
+
+    types = {
+        "text": pa.string(),
+        "time": pa.timestamp("us", tz="UTC"),
+        "int": pa.int64(),
+        "float": pa.float64(),
+    }
+    return pa.schema([(name, types[kind]) for name, kind in COLUMNS[table].items()])
+
+
+def arrow_of(table: Table, rows: Sequence[tuple[Any, ...]]) -> Any:
+    """Rows as an Arrow table with every column, rows or none."""
+    import pyarrow as pa
+
+    schema = schema_of(table)
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table(
+        [
+            pa.array(_values(kind, column), type=field.type)
+            for field, kind, column in zip(
+                schema, COLUMNS[table].values(), columns, strict=True
+            )
+        ],
+        schema=schema,
+    )
+
+
+def _values(kind: Kind, column: Sequence[Any]) -> Sequence[Any]:
+    return [time_of(text) for text in column] if kind == "time" else column
+
+
+@functools.lru_cache(maxsize=4096)
+def time_of(text: object) -> datetime.datetime | None:
+    """An ISO 8601 time; None where the text is no time."""
+    try:
+        time = datetime.datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return time.replace(tzinfo=time.tzinfo or datetime.UTC)
+
+
+def write_run_tables(place: Place, run_id: str) -> None:
+    """Put a finished run's tables into its folder; nothing without pyarrow.
+
+    Raises:
+        ArchiveError: they cannot be written; the run is whole without them.
+    """
+    if not is_there():
+        return
+    for table, rows in rows_of(run_id, read_raw(place, run_id)).items():
+        place.write(run_table(run_id, table), parquet_bytes(arrow_of(table, rows)))
+
+
+def run_table(run_id: str, table: Table) -> str:
+    """The name of a run's own Parquet file."""
+    return f"runs/{run_id}/{table}.parquet"
+
+
+def parquet_bytes(table: Any) -> bytes:
+    """An Arrow table as the content of a Parquet file."""
+    import pyarrow.parquet as pq
+
+    content = io.BytesIO()
+    pq.write_table(
+        table, content, compression=_COMPRESSION, row_group_size=ROW_GROUP_ROWS
+    )
+    return content.getvalue()
+
+
+def read_parquet(place: Place, name: str, table: Table) -> Any:
+    """A Parquet file as an Arrow table with this version's columns.
+
+    Raises:
+        ArchiveError: it is not there, or cannot be read as this table.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        if place.folder is not None:
+            with (place.folder / name).open("rb") as file:
+                found = pq.read_table(file)
+        else:
+            found = pq.read_table(io.BytesIO(place.read(name)))
+        return _conformed(found, table)
+    except (OSError, pa.ArrowException) as error:
+        raise ArchiveError(
+            f"cannot read {place.shown(name)}: {_line(error)}"
+        ) from error
+
+
+def check_parquet(place: Place, name: str) -> None:
+    """Look at the end of a Parquet file, which tells what is in it.
+
+    Raises:
+        ArchiveError: it is not there, or is no Parquet file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with _opened(place, name) as file:
+            pq.read_metadata(file)
+    except (OSError, pa.ArrowException) as error:
+        raise ArchiveError(
+            f"cannot read {place.shown(name)}: {_line(error)}"
+        ) from error
+
+
+def _opened(place: Place, name: str) -> Any:
+    if place.folder is not None:
+        return (Path(place.folder) / name).open("rb")
+    return place.filesystem.open(place.full(name), "rb")
+
+
+def _conformed(found: Any, table: Table) -> Any:
+    """With this version's columns in their order: those of a later one fall away."""
+    import pyarrow as pa
+
+    schema = schema_of(table)
+    columns = [
+        found[field.name].cast(field.type)
+        if field.name in found.column_names
+        else pa.nulls(len(found), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,55 @@
+"""`veo merge A B -o C`: bring the runs of several archives together."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from pytest_veo.archive.merge import merge
+from pytest_veo.cli.progress import track
+from pytest_veo.cli.unread import complain
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `merge` to the `veo` command.
+
+    Args:
+        subparsers: what `ArgumentParser.add_subparsers` returned.
+    """
+    parser = subparsers.add_parser(
+        "merge",
+        help="bring the runs of several archives together in one",
+        description="Copies every run; a run that is there already gets the records "
+        "that it lacks.",
+    )
+    parser.add_argument(
+        "archives", metavar="ARCHIVE", nargs="+", help="folders or URLs"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="ARCHIVE", required=True, help="where they go"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Copy, and tell what was.
+
+    Returns:
+        0.
+
+    Raises:
+        ArchiveError: a source is no archive, or the target cannot be written.
+        CommandError: some runs could not be read; the others are copied.
+    """
+    found = merge(args.archives, args.output, track=track)
+    if args.json:
+        print(json.dumps(found._asdict(), indent=1))
+    else:
+        print(
+            f"{len(found.added)} added, {len(found.completed)} completed, "
+            f"{found.same} were there already"
+        )
+    complain(found.refused)
+    return 0

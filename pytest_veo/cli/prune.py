@@ -1,0 +1,85 @@
+"""`veo prune ARCHIVE`: remove old runs."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import re
+from typing import Any
+
+from pytest_veo.archive.retention import Limits
+from pytest_veo.archive.retention import prune
+from pytest_veo.cli.progress import track
+from pytest_veo.cli.unread import complain
+from pytest_veo.errors import CommandError
+
+
+_AGE = re.compile(r"(\d+)\s*(d|w)")
+_DAYS = {"d": 1, "w": 7}
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `prune` to the `veo` command.
+
+    Args:
+        subparsers: what `ArgumentParser.add_subparsers` returned.
+    """
+    parser = subparsers.add_parser(
+        "prune",
+        help="remove old runs from an archive",
+        description="Removes runs, from the tables too. With both limits a run goes "
+        "only if neither keeps it.",
+    )
+    parser.add_argument("archive", metavar="ARCHIVE", help="a folder or a URL")
+    parser.add_argument(
+        "--keep", metavar="N", type=_count, help="keep the newest N runs"
+    )
+    parser.add_argument(
+        "--older-than", metavar="AGE", type=_age, help="keep younger runs: 90d, 12w"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only say what would be removed"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.set_defaults(run=run)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of runs")
+    return int(text)
+
+
+def _age(text: str) -> datetime.timedelta:
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no age, write e.g. 90d or 12w")
+    return datetime.timedelta(days=int(match[1]) * _DAYS[match[2]])
+
+
+def run(args: argparse.Namespace) -> int:
+    """Remove, and tell what was.
+
+    Returns:
+        0.
+
+    Raises:
+        ArchiveError: no archive, or one that cannot be written.
+        CommandError: no limit was given, or some runs could not be read or removed.
+    """
+    limits = Limits(keep=args.keep, older_than=args.older_than)
+    if limits == Limits():
+        raise CommandError("say what is kept: --keep N, --older-than AGE, or both")
+    now = datetime.datetime.now(tz=datetime.UTC)
+    found = prune(args.archive, limits, now=now, is_trial=args.dry_run, track=track)
+    if args.json:
+        print(json.dumps({**found._asdict(), "dry_run": args.dry_run}, indent=1))
+    else:
+        verb = "would remove" if args.dry_run else "removed"
+        runs = f"{len(found.removed)} run{'' if len(found.removed) == 1 else 's'}"
+        print(f"{verb} {runs}, kept {found.kept}")
+        if args.dry_run:
+            print("\n".join(f"  {run_id}" for run_id in found.removed), end="")
+    complain(found.unread)
+    return 0
