@@ -126,7 +126,6 @@ class SessionArchive:
         header = self.ended(totals, watched, not_watched)
         try:
             self._writer.finish(header)
-            self._writer.write_tables()
         except VeoError as error:
             self._complain(error)
 

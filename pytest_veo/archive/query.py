@@ -195,7 +195,7 @@ class _Dask:
                 # Threads: what reads and asks tables lets go of Python's lock, and
                 # processes would run a script without `if __name__ == ...` again.
                 address = self._cluster = distributed.LocalCluster(
-                    n_workers=1, processes=False, dashboard_address=None
+                    n_workers=1, processes=False, dashboard_address="127.0.0.1:0"
                 )
             self._client = distributed.Client(address, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:

@@ -48,6 +48,11 @@ class Run(NamedTuple):
                 found[record.environment] = dict(record.environment_rows)
         return found
 
+    def environment_of(self, record: Record) -> dict[str, str]:
+        """Name and value of all that is known of where a test ran."""
+        known = self.environments()
+        return known.get(record.environment, known[""])
+
 
 class RawRun(NamedTuple):
     """One archived run as it is written, for those who need no more."""
