@@ -47,6 +47,7 @@ class SessionArchive:
         """Of tests whose record is still to come."""
         self._rows: dict[str, str] = {}
         """What the processes that ran tests told of their environments."""
+        self._started = datetime.datetime.now(tz=datetime.UTC)
         self.url: str | None = None
         """The archive; None where the session is not kept in one."""
         self._writer = self._open(settings)
@@ -75,13 +76,12 @@ class SessionArchive:
         from pytest_veo.telemetry import ci
         from pytest_veo.telemetry import environment
 
-        now = datetime.datetime.now(tz=datetime.UTC)
         origin = ci.origin(self._config.rootpath)
         if not origin.shard:
             origin = origin._replace(shard=_shard(self._config))
         return RunHeader(
-            run_id=make_run_id(now, origin),
-            started_at=now.isoformat(timespec="milliseconds"),
+            run_id=make_run_id(self._started, origin),
+            started_at=self._started.isoformat(timespec="milliseconds"),
             environment=environment.describe(environment_rows(self._config)),
             **origin._asdict(),
         )
