@@ -55,7 +55,7 @@ class CheckedSession:
             dict.fromkeys((*CATALOGUE, *(probe.name for probe in self.meter.probes)))
         )
         self._own_budgets: dict[pytest.Item, LeakBudget] = {}
-self._keeps_all = bool(settings.archive or settings.baseline)
+        self._keeps_all = bool(settings.archive or settings.baseline)
         self._surroundings = Surroundings(lambda: environment_rows(config))
 
     @pytest.hookimpl(tryfirst=True)

@@ -54,6 +54,7 @@ NEIGHBOURS = {
     ("measure", "rerun"),
     ("session", "results"),
     ("session", "archiving"),
+    ("baselines", "archiving"),
     ("results", "archiving"),
     ("unchecked", "archiving"),
     ("cli", "frames_cli"),
