@@ -122,10 +122,12 @@ class BaselineCheck:
         self.config = config
         self.settings = settings
         self.records: list[Mapping[str, Any]] = []
+        self._rows: Mapping[str, str] = {}
         self.result: Result | None = None
 
     def pytest_veo_record(self, record: Mapping[str, Any]) -> None:
-        """Keep what is compared of a test's record."""
+        """Keep what is compared of a test's record, and where it was made."""
+        self._rows = record.get("environment_rows") or self._rows
         self.records.append(
             {
                 name: record[name]
@@ -146,12 +148,13 @@ class BaselineCheck:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _environment(self) -> tuple[tuple[str, str], ...]:
+        """Of the process that ran the tests, at the end: by then it has its devices."""
+        if self._rows:
+            return tuple(sorted(self._rows.items()))
+        from pytest_veo.archiving import environment_rows
         from pytest_veo.telemetry import environment
 
-        extra: dict[str, str] = {}
-        for rows in self.config.hook.pytest_veo_environment(config=self.config):
-            extra.update(rows or {})
-        return environment.describe(extra)
+        return environment.describe(environment_rows(self.config))
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

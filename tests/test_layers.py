@@ -56,6 +56,7 @@ NEIGHBOURS = {
     ("session", "results"),
     ("publish", "baselines"),
     ("session", "archiving"),
+    ("baselines", "archiving"),
     ("results", "archiving"),
     ("unchecked", "archiving"),
     ("cli", "frames_cli"),

@@ -179,14 +179,18 @@ def allowed(past: Past, limit: Limit, quantile_value: float | None = None) -> fl
 
 
 def _margin(past: Past, limit: Limit) -> float:
-    percent = _DEFAULT_PERCENT if limit.percent is None else limit.percent
-    amount = limit.amount
-    if amount is None:
-        # A limit that names a percentage alone is meant as it stands.
-        amount = 0 if limit.percent is not None else _default_amount(past.unit)
-    if limit.percent is None and limit.amount is not None:
-        percent = 0.0
-    return max(abs(past.usual) * percent / 100, float(amount))
+    percent, amount = margins(limit, past.unit)
+    return max(abs(past.usual) * percent / 100, amount)
+
+
+def margins(limit: Limit, unit: str) -> tuple[float, float]:
+    """Percentage and amount that a limit lets pass, the larger of the two.
+
+    A limit that names only one of them is meant as it stands.
+    """
+    if limit.percent is None and limit.amount is None:
+        return _DEFAULT_PERCENT, float(_default_amount(unit))
+    return limit.percent or 0.0, float(limit.amount or 0)
 
 
 def _default_amount(unit: str) -> int:

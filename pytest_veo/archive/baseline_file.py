@@ -80,7 +80,7 @@ def read(path: Path) -> Baseline:
             )
         counters = _texts(document["counters"])
         figures = {
-            _key(nodeid, name): _past(row, counters[name])
+            key_of(nodeid, name): _past(row, counters[name])
             for nodeid, rows in document["tests"].items()
             for name, row in rows.items()
         }
@@ -97,7 +97,8 @@ def _texts(rows: Mapping[str, Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in rows.items()}
 
 
-def _key(nodeid: str, name: str) -> Key:
+def key_of(nodeid: str, name: str) -> Key:
+    """The figure that a line of a test's is about."""
     counter, _, device = name.rpartition(" on ")
     return Key(nodeid, counter or name, device if counter else "host")
 

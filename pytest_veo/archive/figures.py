@@ -14,7 +14,6 @@ from pytest_veo.archive.baseline import Key
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Mapping
-    from collections.abc import Sequence
 
 
 HOST = "host"
@@ -58,10 +57,9 @@ def _is_judged(data: Mapping[str, Any]) -> bool:
 def short_devices(devices: Iterable[str]) -> dict[str, str]:
     """Names that mean the same on another machine: `gpu`, or `gpu0`, `gpu1`, ...
 
-    Devices are numbered in the order in which they are first seen, which is the order
-    in which the driver lists them.
+    Devices are numbered in the order of their names, the same in every run.
     """
-    seen: Sequence[str] = [d for d in dict.fromkeys(devices) if d != HOST]
+    seen = sorted({device for device in devices if device != HOST})
     if len(seen) == 1:
         return {HOST: HOST, seen[0]: "gpu"}
     return {HOST: HOST, **{name: f"gpu{i}" for i, name in enumerate(seen)}}

@@ -50,8 +50,8 @@ _YUEN_RUNS = 10
 class Step(NamedTuple):
     """A change of level."""
 
-    index: int
-    """Of the first run on the new level."""
+    place: int
+    """Index of the first run on the new level."""
     first: int
     last: int
     """The earliest and latest index that the figures cannot rule out."""
@@ -92,7 +92,7 @@ def find_steps(
     cuts = _proven(x, [0, *_candidates(x), len(x)], _threshold(len(x), series))
     edges = None if boundaries is None else np.asarray(boundaries, dtype=bool)
     return tuple(
-        _step(x, *cuts[place - 1 : place + 2], edges)
+        _step(x, (cuts[place - 1], cuts[place], cuts[place + 1]), edges)
         for place in range(1, len(cuts) - 1)
     )
 
@@ -288,9 +288,10 @@ def _trimmed(side: Any) -> tuple[float, float, int]:
     return float(ordered[cut : len(side) - cut].mean()), error, left
 
 
-def _step(x: Any, start: int, cut: int, end: int, edges: Any) -> Step:
+def _step(x: Any, cuts: tuple[int, int, int], edges: Any) -> Step:
     import numpy as np
 
+    start, cut, end = cuts
     best, possible = _best(x, start, cut, end)
     if edges is not None:
         at_commits = [place for place in possible if edges[place]]
@@ -298,7 +299,7 @@ def _step(x: Any, start: int, cut: int, end: int, edges: Any) -> Step:
             best = min(at_commits, key=lambda place: abs(place - best))
     left, right = x[start:best], x[best:end]
     return Step(
-        index=best,
+        place=best,
         first=min(possible),
         last=max(possible),
         before=float(np.median(left)),
