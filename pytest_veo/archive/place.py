@@ -10,8 +10,6 @@ import contextlib
 import os
 import re
 import shutil
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -215,6 +213,9 @@ def _local(url: str) -> Path | None:
     if match is None:
         return Path(url)
     if match[1] in ("file", "local"):
+        import urllib.parse
+        import urllib.request  # and all of HTTP: not for every session
+
         path = urllib.parse.urlsplit(url)
         return Path(urllib.request.url2pathname(path.netloc + path.path))
     return None
