@@ -110,8 +110,12 @@ class Comparison(NamedTuple):
     notes: tuple[str, ...]
 
 
-def side(reference: Reference) -> Side:
+def side(reference: Reference, *, but: str = "") -> Side:
     """Read what a reference means.
+
+    Args:
+        reference: as it was given.
+        but: id of a run that it does not mean: the one it is compared with.
 
     Raises:
         ArchiveError: it is not there, or has no run yet.
@@ -119,7 +123,7 @@ def side(reference: Reference) -> Side:
     """
     if reference.file is not None:
         return _side_of_file(reference)
-    chosen = choose(reference, None)
+    chosen = choose(reference, None, but=but)
     if not chosen.headers:
         raise ArchiveError(
             f"{reference.text!r}: {reference.archive!r} has no {reference.many} yet"

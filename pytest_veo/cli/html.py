@@ -13,6 +13,8 @@ from pytest_veo.errors import CommandError
 
 
 if TYPE_CHECKING:
+    from pytest_veo.archive.store import Run
+    from pytest_veo.report.html.page import Compared
     from pytest_veo.report.html.past import Past
 
 
@@ -52,6 +54,18 @@ def add_parser(subparsers: Any) -> None:
         default=30,
         help="earlier runs behind the small curves (default: 30); 0: none",
     )
+    parser.add_argument(
+        "--baseline",
+        metavar="REF",
+        help="compare with another run: its id, last (the one before), branch:NAME, "
+        "median:N or a baseline file",
+    )
+    parser.add_argument(
+        "--limit",
+        default="",
+        metavar="LIST",
+        help="as --veo-baseline-limit (default: 10%%+64 KiB)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -63,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         ArchiveError: no archive, no such run, or no header that can be read.
-        MissingDependency: jinja2 is not installed.
+        BadSetting: a reference or limit that means nothing.
+        MissingDependency: jinja2 is not installed, or DuckDB for a comparison.
         CommandError: the page cannot be written, or an argument means nothing.
     """
     from pytest_veo.report.html.page import render
@@ -74,8 +89,10 @@ def run(args: argparse.Namespace) -> int:
     archive, run_id = _chosen(args.archive, args.run_id)
     found = load_run(archive, run_id)
     page = Path(args.output)
+    past = _past(archive, run_id, args.past)
+    compared = _compared(args, archive, found)
     try:
-        write(page, render(found, past=_past(archive, run_id, args.past)))
+        write(page, render(found, past=past, compared=compared))
     except OSError as error:
         reason = error.strerror or error
         raise CommandError(f"cannot write {args.output!r}: {reason}") from error
@@ -100,3 +117,20 @@ def _past(archive: str, run_id: str, runs: int) -> Past | None:
     from pytest_veo.report.html.past import read_past
 
     return read_past(archive, run_id, runs) if runs else None
+
+
+def _compared(args: argparse.Namespace, archive: str, found: Run) -> Compared | None:
+    if args.baseline is None:
+        return None
+    from pytest_veo.archive.baseline import parse_limits
+    from pytest_veo.archive.compare import compare
+    from pytest_veo.archive.compare import side
+    from pytest_veo.archive.reference import parse
+    from pytest_veo.report.html.against import comparison_of
+
+    limits = parse_limits(args.limit, "--limit")
+    run_id = found.header.run_id
+    before = side(parse(args.baseline, archive, "--baseline"), but=run_id)
+    after = side(parse(run_id, archive, "RUN"))
+    known = {record.nodeid for record in found.records}
+    return comparison_of(compare(before, after, limits, ()), known)

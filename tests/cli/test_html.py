@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_veo.archive.store import Run
 from pytest_veo.archive.store import RunWriter
 from pytest_veo.cli import main
+from pytest_veo.verdict import CLEAN
 from tests.report.html import runs
 
 
@@ -14,8 +16,8 @@ RUN = "20260301T120000.000000Z-1a2b3c"
 EARLIER = "20260228T120000.000000Z-0a0b0c"
 
 
-def archived(archive: Path, run_id: str = RUN) -> Path:
-    run = runs.small()
+def archived(archive: Path, run_id: str = RUN, run: Run | None = None) -> Path:
+    run = run or runs.small()
     writer = RunWriter(archive, run.header._replace(run_id=run_id))
     for record in run.records:
         writer.add(record)
@@ -32,7 +34,7 @@ def test_the_last_run_becomes_a_page(
     assert capsys.readouterr().out == f"{page}: 8 tests of {RUN}\n"
     text = page.read_text()
     assert "2 tests leak, 1 breaks its frame budget" in text
-    assert "Last 1 runs" in text or "Last run" in text
+    assert ">Last run<" in text
 
 
 @pytest.mark.parametrize("by_folder", [True, False], ids=["folder", "id"])
@@ -53,6 +55,27 @@ def test_earlier_runs_can_be_left_out(tmp_path: Path) -> None:
     assert not re.search(r'id="veo-past-', page.read_text())
     main(["html", str(archive), "-o", str(page)])
     assert re.search(r'id="veo-past-', page.read_text())
+
+
+def test_a_page_can_be_compared_with_the_run_before(tmp_path: Path) -> None:
+    archive = tmp_path / "kept"
+    run = runs.small()
+    less = [each for each in run.records if "GPU-1a2b" not in str(each.counters)]
+    calm = [each._replace(verdict=CLEAN, test_outcome="passed") for each in less]
+    calm = [
+        each._replace(counters=tuple(row._replace(growth=0) for row in each.counters))
+        for each in calm
+    ]
+    archived(archive, EARLIER, run._replace(records=tuple(calm)))
+    archived(archive)
+    page = tmp_path / "page.html"
+    assert main(["html", str(archive), "-o", str(page), "--baseline", "last"]) == 0
+    text = page.read_text()
+    assert f"Compared with {EARLIER}" in text
+    found = re.findall(r'<td><span class="badge (\w+)">([^<]*)</span>', text)
+    assert ("bad", "grew") in found
+    assert ("note", "new") in found
+    assert "the same within their limits" in text
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from pytest_veo.archive.baseline import Difference
+    from pytest_veo.archive.compare import Comparison
 
     class Result(Protocol):
         """What `baselines.BaselineCheck` finds."""
@@ -56,6 +57,36 @@ def compared_of(result: Result, known: Collection[str]) -> Compared:
         result.name,
         rows=tuple(rows[:_MOST_ROWS]),
         notes=(", ".join(counts), *result.notes),
+        more=max(0, len(rows) - _MOST_ROWS),
+    )
+
+
+def comparison_of(found: Comparison, known: Collection[str]) -> Compared:
+    """Two archived runs beside each other for the page.
+
+    Args:
+        found: the comparison, the run of the page behind.
+        known: node ids of the tests that the page has.
+    """
+    rows = [
+        *_rows("grew", "bad", found.grew, known),
+        *_rows("grew or moved", "warn", found.moved, known),
+        *(
+            Changed("gone", "note", nodeid, "test", "", "", False)
+            for nodeid in found.gone
+        ),
+        *(Changed("new", "note", nodeid, "test", "", "") for nodeid in found.new),
+        *_rows("shrank", "good", found.shrank, known),
+    ]
+    foreign = (f"not made in the same place: {'; '.join(found.foreign)}",)
+    return Compared(
+        found.before,
+        rows=tuple(rows[:_MOST_ROWS]),
+        notes=(
+            *(foreign if found.foreign else ()),
+            f"{found.same} figures the same within their limits",
+            *found.notes,
+        ),
         more=max(0, len(rows) - _MOST_ROWS),
     )
 
