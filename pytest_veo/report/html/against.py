@@ -50,7 +50,7 @@ def compared_of(result: Result, known: Collection[str]) -> Compared:
         *_rows("worse or moved", "warn", result.unsure, known),
     ]
     counts = [
-        f"{result.compared} tests compared",
+        f"{_tests(result.compared)} compared",
         *(f"{count} {what}" for count, what in _counted(result) if count),
     ]
     return Compared(
@@ -92,9 +92,13 @@ def comparison_of(found: Comparison, known: Collection[str]) -> Compared:
 
 
 def _counted(result: Result) -> Iterator[tuple[int, str]]:
-    yield result.better, "figures better"
-    yield result.new, "tests new"
-    yield result.not_run, "tests of the baseline not run or not judged"
+    yield result.better, "figure better" if result.better == 1 else "figures better"
+    yield result.new, "new"
+    yield result.not_run, "of the baseline not run or not judged"
+
+
+def _tests(count: int) -> str:
+    return f"{count} {'test' if count == 1 else 'tests'}"
 
 
 def _rows(

@@ -135,7 +135,7 @@ def render(
         policy=_policy(script, style),
         style=_trusted(style),
         script=_trusted(script),
-        version=importlib.metadata.version("pytest-veo"),
+        version=_version(),
         header=run.header,
         notices=list(_notices(run, earlier)),
         result=result,
@@ -287,6 +287,13 @@ def _timeline_counter(records: Sequence[Record]) -> int:
 
 
 # ------------------------------------------------------------------ how it is made
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("pytest-veo")
+    except importlib.metadata.PackageNotFoundError:
+        return "of a checkout"  # imported from a folder that is not installed
 
 
 @functools.cache

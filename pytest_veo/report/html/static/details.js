@@ -35,7 +35,7 @@ function framesOf(series) {
   if (!parts.length) return null;
   const [strip, ...others] = parts;
   return element("section", { class: "frames" },
-    element("h3", { text: `frames: ${visible(series.series)}` }),
+    element("h3", { text: series.series === "frames" ? "frames" : `frames: ${visible(series.series)}` }),
     ...(series.strip ? [strip, element("div", { class: "pair" }, ...others)]
       : [element("div", { class: "pair" }, ...parts)]));
 }

@@ -48,6 +48,10 @@ function formatValue(value, unit, signed = false) {
   return formatCount(value, signed);
 }
 
+function counted(tests) {
+  return `${formatCount(tests)} ${tests === 1 ? "test" : "tests"}`;
+}
+
 // Characters that control, hide or turn text around are shown by their code points.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 

@@ -47,6 +47,19 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const chart of drawn) chart.redraw(false, false);
 });
 
+// Ticks as text: all of a byte axis in one unit, with the digits that tell them apart.
+function each(format) {
+  return (splits) => splits.map((value) => (value === null ? "" : format(value)));
+}
+
+function sizes(splits) {
+  const most = Math.max(...splits.map(Math.abs));
+  const [unit, size] = SIZES.find(([, step]) => most >= step) || ["B", 1];
+  const gap = splits.length > 1 ? Math.abs(splits[1] - splits[0]) / size : 1;
+  const digits = Math.min(6, Math.max(0, Math.ceil(-Math.log10(gap) - 0.001)));
+  return splits.map((value) => `${Number((value / size).toFixed(digits))} ${unit}`);
+}
+
 function axis(format, more = {}) {
   return {
     stroke: () => colour("muted"),
@@ -54,7 +67,7 @@ function axis(format, more = {}) {
     ticks: { stroke: () => colour("line"), width: 1 },
     font: "11px system-ui, sans-serif",
     filter: (_, splits) => splits,
-    values: (_, splits) => splits.map((value) => (value === null ? "" : format(value))),
+    values: (_, splits) => (splits.length ? format(splits) : []),
     ...more,
   };
 }
@@ -190,8 +203,8 @@ function stripPlot(series) {
       ...plainLegend(),
       scales: { x: { time: false }, y: { range: [0, highest * 1.12 || 1] } },
       axes: [
-        axis((value) => `#${value}`, { size: 30 }),
-        axis(ms, { size: 62 }),
+        axis(each((value) => `#${value}`), { size: 30 }),
+        axis(each(ms), { size: 62 }),
       ],
       series: [{}, {
         stroke: () => colour("accent"), width: 1, points: { show: false },
@@ -212,7 +225,8 @@ function histogramPlot(series) {
   if (counts.length < 2) return null;
   const x = edges.map((us) => us / 1000);
   const ratio = x[1] / x[0], even = Math.abs((x[2] - x[1]) / (x[1] - x[0]) - 1) < 0.02;
-  const lines = series.limits;
+  // A limit far away would squeeze all bars into one.
+  const lines = series.limits.filter(([, limit]) => limit > x[0] / 2 && limit < x.at(-1) * 2);
   const ends = [Math.min(x[0], ...lines.map((l) => l[1])),
     Math.max(x.at(-1), ...lines.map((l) => l[1]))];
   const wide = (ends[1] - ends[0]) * 0.03 || x[0] * 0.05;
@@ -242,11 +256,11 @@ function histogramPlot(series) {
         y: { distr: 4, asinh: 2, range: [0, Math.max(...counts) * 1.6] },
       },
       axes: [
-        axis(ms, {
+        axis(each(ms), {
           size: 30,
           ...(log ? { splits: () => logSplits(...range) } : {}),
         }),
-        axis((value) => formatCount(value), {
+        axis(each((value) => formatCount(value)), {
           size: 50, splits: () => tens(Math.max(...counts)),
         }),
       ],
@@ -278,6 +292,10 @@ function logSplits(low, high) {
 // Shares are drawn by their nines, so that the slow tail has as much room as the rest.
 function nines(share) {
   return -Math.log10(Math.max(1 - share, 1e-5));
+}
+
+function percent(nine) {
+  return `p${Number((100 * (1 - 10 ** -nine)).toFixed(3))}`;
 }
 
 function percentilePlot(series) {
@@ -312,10 +330,10 @@ function percentilePlot(series) {
         y: { range: [0, highest * 1.12] },
       },
       axes: [
-        axis((value) => (value === last ? "max" : `p${Number((100 * (1 - 10 ** -value)).toFixed(3))}`), {
+        axis(each((value) => (value === last ? "max" : percent(value))), {
           size: 30, splits: () => [...ticks.map(nines), last],
         }),
-        axis(ms, { size: 62 }),
+        axis(each(ms), { size: 62 }),
       ],
       series: [{}, {
         stroke: () => colour("accent"), width: 2,

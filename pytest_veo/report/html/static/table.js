@@ -51,8 +51,8 @@ function show(from = 0) {
   view.to = view.from;
   body.replaceChildren();
   more();
-  const all = view.shown.length === TESTS ? "" : ` of ${formatCount(TESTS)}`;
-  status.textContent = `${formatCount(view.shown.length)}${all} tests`;
+  const found = view.shown.length;
+  status.textContent = found === TESTS ? counted(TESTS) : `${formatCount(found)} of ${counted(TESTS)}`;
 }
 
 function more() {

@@ -94,10 +94,9 @@ function timelinePlot(counter, readout) {
       cursor: { drag: { x: true, y: false }, points: { size: 7 } },
       scales: { x: { time: false }, y: { range: [Math.max(0, low - pad), high + pad] } },
       axes: [
-        axis((value) => `${Number(value.toPrecision(6))} s`, { size: 32 }),
-        axis((value) => formatValue(value, unit), {
-          size: 76, ...(unit === "bytes" ? { splits: sizeSplits } : {}),
-        }),
+        axis(each((value) => (value ? formatNs(value * 1e9) : "0")), { size: 32 }),
+        unit === "bytes" ? axis(sizes, { size: 84, splits: sizeSplits })
+          : axis(each((value) => formatValue(value, unit)), { size: 84 }),
       ],
       series: [{}, ...names.map((_, lane) => ({
         stroke: () => colour(LANES[lane % LANES.length]),
@@ -113,7 +112,7 @@ function timelinePlot(counter, readout) {
     },
   });
   const label = `${counterName([name, device])} over the session, ` +
-    `from ${formatValue(low, unit)} to ${formatValue(high, unit)} in ${TESTS} tests`;
+    `from ${formatValue(low, unit)} to ${formatValue(high, unit)} in ${counted(TESTS)}`;
   return { figure: plot(label, 240, make, "timeline"), label, names };
 }
 
@@ -135,6 +134,7 @@ function startTimeline() {
     return;
   }
   section.hidden = false;
+  document.getElementById("to-timeline").hidden = false;
   const choice = document.getElementById("timeline-counter");
   tests.counters.forEach((counter, number) => {
     choice.append(element("option", { value: number, text: counterName(counter) }));
