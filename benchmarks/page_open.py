@@ -1,8 +1,8 @@
-"""How long a page of many tests takes to make and to open in a headless browser.
+"""How long a page of many tests takes to make, and to open in a headless browser.
 
     python benchmarks/page_open.py [--tests 10000] [--rounds 5]
 
-Needs the test group and `ci/system chromium`. Opening is measured by the browser itself:
+Needs the test group and `ci/system chromium`. Opening is measured by the browser:
 from the start of navigation until the page's script has made the table and says so.
 """
 

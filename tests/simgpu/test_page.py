@@ -28,5 +28,5 @@ def test_a_page_made_on_the_simulated_gpu_says_so_at_the_top(
     assert page.exists(), session.output
     text = page.read_text()
     assert 0 < text.index("<strong>Simulated GPU.</strong>") < text.index("<h1")
-    assert "No leak in " in text
+    assert "No leak in " in text, session.output
     assert "torch.allocated" in text

@@ -206,12 +206,9 @@ def _result(
         )
         if tally[standing]
     ]
-    if fixtures:
-        parts.append(
-            _counted(
-                len(fixtures), "fixture does not give back", "fixtures do not give back"
-            )
-        )
+    failing = sum(verdict.outcome.fails for _, verdict in fixtures)
+    if failing:
+        parts.append(_counted(failing, "fixture leaks", "fixtures leak"))
     if parts:
         return Tone.BAD.value, ", ".join(parts)
     outcomes = Tally(record.verdict.outcome for record in records)

@@ -121,6 +121,22 @@ def test_a_real_card_is_not_called_simulated() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Outcome.LEAK, '<h1 class="bad">1 fixture leaks</h1>'),
+        (Outcome.RETENTION, '<h1 class="good">No leak in 1 test</h1>'),
+    ],
+)
+def test_a_fixture_that_kept_something_once_is_listed_and_no_leak(
+    outcome: Outcome, said: str
+) -> None:
+    run = Run(runs.header(), (runs.record("a.py::test_1"),))
+    text = render(run, fixtures=[("model (module)", runs.leak(outcome=outcome))])
+    assert said in text
+    assert "<bdi>model (module)</bdi>" in text
+
+
 def test_fixtures_that_do_not_give_back_are_told_with_their_evidence() -> None:
     text = render(
         runs.small(),

@@ -5,16 +5,23 @@ function sign(value, signed) {
   return value < 0 ? "-" : signed ? "+" : "";
 }
 
+// A half goes to the even neighbour, as Python's formats round it.
+function rounded(size, digits) {
+  const scaled = size * 10 ** digits, below = Math.floor(scaled);
+  const whole = scaled - below === 0.5 ? below + (below % 2) : Math.round(scaled);
+  return (whole / 10 ** digits).toFixed(Math.max(0, digits));
+}
+
 function formatBytes(value, signed = false) {
   const size = Math.abs(value);
   if (size < 1024) {
-    const text = Number.isInteger(size) ? size.toFixed(0) : size.toFixed(1);
+    const text = Number.isInteger(size) ? size.toFixed(0) : rounded(size, 1);
     return `${sign(value, signed)}${text} B`;
   }
   // From below: what would round to 1024 of one unit is 1 of the next.
   for (const [unit, step] of [...SIZES].reverse()) {
     if (size / step < 1023.95 || unit === "TiB") {
-      const text = (size / step).toFixed(1).replace(/\.0$/, "");
+      const text = rounded(size / step, 1).replace(/\.0$/, "");
       return `${sign(value, signed)}${text} ${unit}`;
     }
   }
@@ -25,16 +32,18 @@ function formatNs(value) {
   for (const [unit, step] of [["s", 1e9], ["ms", 1e6], ["us", 1e3]]) {
     if (size >= step * (unit === "us" ? 1 : 0.9995)) {
       const number = value / step;
-      if (Math.abs(number) >= 999.5) return `${number.toFixed(0)} ${unit}`;
-      return `${Number(number.toPrecision(3))} ${unit}`;
+      if (Math.abs(number) >= 999.5) return `${sign(value, false)}${rounded(Math.abs(number), 0)} ${unit}`;
+      const digits = 2 - Math.floor(Math.log10(Math.abs(number)));
+      return `${sign(value, false)}${Number(rounded(Math.abs(number), digits))} ${unit}`;
     }
   }
-  return `${value.toFixed(0)} ns`;
+  return `${sign(value, false)}${rounded(size, 0)} ns`;
 }
 
 function formatCount(value, signed = false) {
   const digits = Number.isInteger(value) ? 0 : 1;
-  const text = value.toLocaleString("en-US", {
+  const near = Math.sign(value) * Number(rounded(Math.abs(value), digits));
+  const text = near.toLocaleString("en-US", {
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
   });
