@@ -64,8 +64,8 @@ _SIDE = (
 SELECT nodeid, counter, device, any_value(unit) AS unit, median(value) AS usual,
        CASE WHEN count(*) >= {SPREAD_RUNS} THEN greatest(
          1.4826 * mad(value),
-         (quantile_cont(value, 0.75) - quantile_cont(value, 0.25)) / 1.349) ELSE 0::DOUBLE
-       END AS spread,
+         (quantile_cont(value, 0.75) - quantile_cont(value, 0.25)) / 1.349)
+       ELSE 0::DOUBLE END AS spread,
        max(value) AS most, count(*) AS runs, list(value) AS "values"
   FROM figures GROUP BY nodeid, counter, device
 """
@@ -73,8 +73,8 @@ SELECT nodeid, counter, device, any_value(unit) AS unit, median(value) AS usual,
 _SINGLE = (
     _FIGURES
     + """
-SELECT nodeid, counter, device, unit, value AS usual, 0::DOUBLE AS spread, value AS most,
-       1::BIGINT AS runs, NULL::DOUBLE[] AS "values"
+SELECT nodeid, counter, device, unit, value AS usual, 0::DOUBLE AS spread,
+       value AS most, 1::BIGINT AS runs, NULL::DOUBLE[] AS "values"
   FROM figures
 """
 )

@@ -52,9 +52,12 @@ def push(found: Run, endpoint: str | None = None) -> int:
         raise _missing() from None
     reader = InMemoryMetricReader()
     count = measure(found, reader)
+    figures = reader.get_metrics_data()
+    if figures is None:
+        raise ArchiveError(f"the run {found.header.run_id} has no figures to send")
     exporter = OTLPMetricExporter(endpoint=endpoint)
     try:
-        result = exporter.export(reader.get_metrics_data(), timeout_millis=_TIMEOUT_MS)
+        result = exporter.export(figures, timeout_millis=_TIMEOUT_MS)
     finally:
         exporter.shutdown()
     if result is not MetricExportResult.SUCCESS:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _SITE = re.compile(
     r"(?:allocated)?\s*(?P<file>\S.*?):(?P<line>\d+)  (?P<source>.*)"
-    r"\[(?:.*, )?(?P<size>[\d.]+ (?:B|[KMGT]iB))(?: in (?P<blocks>[\d,]+) blocks)? a run\]"
+    r"\[(?:.*, )?(?P<size>[\d.]+ (?:B|[KMGT]iB))"
+    r"(?: in (?P<blocks>[\d,]+) blocks)? a run\]"
 )
 
 
@@ -224,13 +225,14 @@ def _profile_class() -> Any:
         for field, number, declared in fields:
             base = declared.removeprefix("*")
             is_many = declared != base
-            message.field.add(
+            added = message.field.add(
                 name=field,
                 number=number,
                 label=kind.LABEL_REPEATED if is_many else kind.LABEL_OPTIONAL,
                 type=plain.get(base, kind.TYPE_MESSAGE),
-                type_name="" if base in plain else f".{_PACKAGE}.{base}",
             )
+            if base not in plain:
+                added.type_name = f".{_PACKAGE}.{base}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     found = pool.FindMessageTypeByName(f"{_PACKAGE}.Profile")
