@@ -34,8 +34,10 @@ DEVICE_WIDE = "nvml.device_used*"
 """Other tenants move these: never compared."""
 SPREAD_RUNS = 5
 """Fewest runs whose spread says something."""
-SIGMAS = 5.0
-"""So many robust standard deviations above the median are still noise."""
+SIGMAS = 6.0
+"""So many robust standard deviations above the median are still noise..."""
+SIGMAS_FEW = 30.0
+"""...and so many more, divided by the runs: few runs tell their spread badly."""
 _NORMAL_MAD = 1.4826
 _NORMAL_IQR = 1.349
 _DEFAULT_PERCENT = 10.0
@@ -77,6 +79,11 @@ class Past(NamedTuple):
     most: float
     runs: int
     unit: str = Unit.BYTES.value
+
+    @property
+    def noise(self) -> float:
+        """How far from the median a figure of the same program may well lie."""
+        return (SIGMAS + SIGMAS_FEW / self.runs) * self.spread
 
     @classmethod
     def of(cls, values: Sequence[float], unit: str) -> Past:
@@ -120,7 +127,7 @@ class Limit(NamedTuple):
     amount: int | None = None
     """In the counter's unit: bytes, or a count."""
     quantile: float | None = None
-    """Of the earlier runs, 0 to 1. None: above all of them, and half as far again."""
+    """Of the earlier runs, 0 to 1. None: above all of them, and as far again."""
 
 
 class Outcome(enum.Enum):
@@ -170,11 +177,11 @@ def allowed(past: Past, limit: Limit, quantile_value: float | None = None) -> fl
         limit: what the settings let pass.
         quantile_value: the limit's quantile of the runs, where they are at hand.
     """
-    bounds = [past.usual + _margin(past, limit), past.usual + SIGMAS * past.spread]
+    bounds = [past.usual + _margin(past, limit), past.usual + past.noise]
     if quantile_value is not None:
         bounds.append(quantile_value)
     elif past.runs > 1:
-        bounds.append(past.most + (past.most - past.usual) / 2)
+        bounds.append(2 * past.most - past.usual)
     return max(bounds)
 
 
@@ -204,7 +211,7 @@ def compare(
 ) -> Difference:
     """Judge one figure."""
     top = allowed(past, limit, quantile_value)
-    gain = max(_margin(past, limit), SIGMAS * past.spread)
+    gain = max(_margin(past, limit), past.noise)
     outcome = Outcome.SAME
     if now > top:
         outcome = Outcome.WORSE

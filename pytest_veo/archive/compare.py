@@ -16,6 +16,7 @@ from pytest_veo.archive import baseline_file
 from pytest_veo.archive.baseline import DEVICE_WIDE
 from pytest_veo.archive.baseline import PER_RUN
 from pytest_veo.archive.baseline import SIGMAS
+from pytest_veo.archive.baseline import SIGMAS_FEW
 from pytest_veo.archive.baseline import SPREAD_RUNS
 from pytest_veo.archive.baseline import Difference
 from pytest_veo.archive.baseline import Key
@@ -175,10 +176,10 @@ WITH pairs AS (
     FROM a JOIN b USING (nodeid, counter, device)
     JOIN limits l ON l.counter = a.counter
 ), judged AS (
-  SELECT *, greatest(usual + margin, usual + ? * spread,
-    CASE WHEN runs > 1 AND quantile IS NULL THEN most + (most - usual) / 2
+  SELECT *, greatest(usual + margin, usual + (? + ? / runs) * spread,
+    CASE WHEN runs > 1 AND quantile IS NULL THEN 2 * most - usual
          ELSE usual END) AS allowed,
-    usual - greatest(margin, ? * spread) AS least
+    usual - greatest(margin, (? + ? / runs) * spread) AS least
     FROM pairs
 )
 """
@@ -285,7 +286,7 @@ def _is_wanted(counter: str, patterns: Sequence[str]) -> bool:
 
 def _judged(connection: Any) -> tuple[int, list[tuple[Any, ...]]]:
     """How many figures are the same, and the rows of the others."""
-    params = [SIGMAS, SIGMAS]
+    params = [SIGMAS, SIGMAS_FEW] * 2
     differ = "now > allowed OR now < least"
     (same,) = connection.execute(
         f"{_JOIN} SELECT count(*) FROM judged WHERE NOT ({differ})", params
