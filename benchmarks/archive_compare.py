@@ -72,8 +72,8 @@ def timed(label: str, work: Any, mark_s: float) -> None:
 
 
 def compared(archive: Path, before: str, after: str) -> str:
-    sides = [side(parse(ref, str(archive), "")) for ref in (before, after)]
-    found = compare(*sides, ())
+    one, two = (side(parse(ref, str(archive), "")) for ref in (before, after))
+    found = compare(one, two, ())
     return f"{found.same + len(found.grew) + len(found.shrank)} figures"
 
 

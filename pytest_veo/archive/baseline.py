@@ -42,8 +42,11 @@ _NORMAL_MAD = 1.4826
 _NORMAL_IQR = 1.349
 _DEFAULT_PERCENT = 10.0
 _DEFAULT_BYTES = 64 << 10
-_DEFAULT_BLOCKS = 512
-"""As good as 64 KiB of Python's blocks."""
+_DEFAULT_AMOUNTS = {"host.python_blocks": 512, "host.mapped": 2 << 20}
+"""512 blocks are as good as 64 KiB; Python maps 1 MiB for whichever test needs it."""
+_POOLS = {"host.mapped": "host.heap"}
+"""The C library maps what is large, and learns what large is: the same bytes are in
+one of the two."""
 _DEFAULT_NS = 1_000_000
 
 
@@ -221,13 +224,13 @@ def compare(
 
 
 def limit_of(key: Key, limits: Iterable[Limit]) -> Limit:
-    """The first limit whose pattern fits; Python's blocks have a default of theirs."""
+    """The first limit whose pattern fits; some counters have a default of theirs."""
     counter = key.counter.removesuffix(PER_RUN)
     for limit in limits:
         if fnmatch.fnmatchcase(counter, limit.pattern):
             return limit
-    if key.counter == "host.python_blocks":
-        return Limit(percent=_DEFAULT_PERCENT, amount=_DEFAULT_BLOCKS)
+    if key.counter in _DEFAULT_AMOUNTS:
+        return Limit(percent=_DEFAULT_PERCENT, amount=_DEFAULT_AMOUNTS[key.counter])
     return Limit()
 
 
@@ -257,18 +260,21 @@ def moved(
     found: dict[tuple[str, str], float] = {}
     for difference in differences:
         if difference.outcome is Outcome.BETTER and difference.past.usual > 0:
-            place = difference.key.counter, difference.key.device
             drop = difference.past.usual - max(0.0, difference.now)
-            found[place] = found.get(place, 0.0) + drop
+            found[pool(difference.key)] = found.get(pool(difference.key), 0.0) + drop
     for key, past in not_run.items():
-        if past.usual > _margin(past._replace(usual=0.0), limit_of(key, limits)) / 4:
-            place = key.counter, key.device
-            found[place] = found.get(place, 0.0) + past.usual
+        if is_worth_a_line(key, past, limits):
+            found[pool(key)] = found.get(pool(key), 0.0) + past.usual
     return {
         place: amount
         for place, amount in found.items()
         if not place[0].endswith(PER_RUN)
     }
+
+
+def pool(key: Key) -> tuple[str, str]:
+    """Counter and device within which what is kept may move."""
+    return _POOLS.get(key.counter, key.counter), key.device
 
 
 def parse_limits(text: str, place: str) -> tuple[Limit, ...]:

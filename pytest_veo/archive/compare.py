@@ -224,8 +224,7 @@ def compare(
 
 
 def _is_sure(each: Difference, moved: dict[tuple[str, str], float]) -> bool:
-    place = each.key.counter, each.key.device
-    return each.now - each.allowed > moved.get(place, 0.0)
+    return each.now - each.allowed > moved.get(baseline.pool(each.key), 0.0)
 
 
 def _sorted(found: Sequence[Difference]) -> tuple[Difference, ...]:

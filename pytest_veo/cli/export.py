@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 TABLES = ("json", "csv", "parquet")
 RUNS = ("prometheus", "otel", "pprof", "junit")
 _BINARY = ("parquet", "pprof")
+_NO_PICKLE = (AttributeError, ImportError, IndexError, KeyError, ValueError, TypeError)
+"""What unpickling raises beside its own error for bytes that are no pickle."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -137,7 +139,7 @@ def _snapshot(path: Path) -> bytes:
 
     try:
         snapshot = tracemalloc.Snapshot.load(str(path))
-    except (OSError, pickle.UnpicklingError, EOFError, AttributeError) as error:
+    except (pickle.UnpicklingError, OSError, EOFError, *_NO_PICKLE) as error:
         raise CommandError(
             f"cannot read the snapshot {str(path)!r}: {error}"
         ) from error

@@ -19,6 +19,7 @@ from pytest_veo.archive.baseline import compare
 from pytest_veo.archive.baseline import limit_of
 from pytest_veo.archive.baseline import moved
 from pytest_veo.archive.baseline import parse_limits
+from pytest_veo.archive.baseline import pool
 from pytest_veo.archive.baseline import quantile_of
 from pytest_veo.archive.baseline import robust_spread
 from pytest_veo.archive.environment_match import differences
@@ -128,6 +129,12 @@ def test_what_other_tests_no_longer_keep_may_have_moved() -> None:
     assert found == {("host.heap", "host"): 6 * MIB}
     small = {lost: Past.of([1 * KIB], "bytes")}
     assert moved([], small, ()) == {}
+
+
+def test_the_heap_and_what_is_mapped_are_one_pool() -> None:
+    fell = Difference(HEAP, Past.of([MIB], "bytes"), 0, 1.1 * MIB, Outcome.BETTER)
+    mapped = HEAP._replace(counter="host.mapped")
+    assert moved([fell], {}, ())[pool(mapped)] == MIB
 
 
 def false_alarms(shape: str, tests: int) -> int:

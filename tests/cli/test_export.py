@@ -51,7 +51,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     leak = Finding("torch.allocated", CARD, Unit.BYTES, 0, 65536, per_run=65536.0)
     evidence = (
         "allocated  test_a.py:12  kept.append(make())  [64 KiB in 2 blocks a run]",
-        "           lib/pool.py:7  return cudaMalloc(n)  [torch GPU-1a2b, 1.5 KiB a run]",
+        "           lib/pool.py:7  return malloc(n)  [torch GPU-1a2b, 1.5 KiB a run]",
         "held by    test_a.kept",
     )
     frames = {
@@ -234,7 +234,7 @@ class Profile:
             if n == 1
         ]
         functions = {m[1]: m for n, m in messages if n == 5}
-        lines = {m[1]: dict(wire(bytes(m[4]))) for n, m in messages if n == 4}  # type: ignore[arg-type]
+        lines = {m[1]: dict(wire(bytes(m[4]))) for n, m in messages if n == 4}
         self.samples = [
             (
                 [
@@ -262,7 +262,7 @@ def test_a_leaks_lines_are_a_pprof_profile(
     caller = (LEAKS, "tests/test_a.py", 0)
     assert profile.samples == [
         ([("kept.append(make())", "test_a.py", 12), caller], [2, 65536]),
-        ([("return cudaMalloc(n)", "lib/pool.py", 7), caller], [1, 1536]),
+        ([("return malloc(n)", "lib/pool.py", 7), caller], [1, 1536]),
     ]
 
 
