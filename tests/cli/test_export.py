@@ -139,7 +139,8 @@ def test_the_sdk_drops_nothing_of_a_large_run(archive: Path) -> None:
     assert read is not None
     (metric,) = read.resource_metrics[0].scope_metrics[0].metrics
     names = {
-        point.attributes.get("test.case.name") for point in metric.data.data_points
+        dict(point.attributes or {}).get("test.case.name")
+        for point in metric.data.data_points
     }
     assert len(names) == 2500
 
