@@ -34,14 +34,19 @@ DEVICE_WIDE = "nvml.device_used*"
 """Other tenants move these: never compared."""
 SPREAD_RUNS = 5
 """Fewest runs whose spread says something."""
-SIGMAS = 5.0
-"""So many robust standard deviations above the median are still noise."""
+SIGMAS = 6.0
+"""So many robust standard deviations above the median are still noise..."""
+SIGMAS_FEW = 30.0
+"""...and so many more, divided by the runs: few runs tell their spread badly."""
 _NORMAL_MAD = 1.4826
 _NORMAL_IQR = 1.349
 _DEFAULT_PERCENT = 10.0
 _DEFAULT_BYTES = 64 << 10
-_DEFAULT_BLOCKS = 512
-"""As good as 64 KiB of Python's blocks."""
+_DEFAULT_AMOUNTS = {"host.python_blocks": 512, "host.mapped": 2 << 20}
+"""512 blocks are as good as 64 KiB; Python maps 1 MiB for whichever test needs it."""
+_POOLS = {"host.mapped": "host.heap"}
+"""The C library maps what is large, and learns what large is: the same bytes are in
+one of the two."""
 _DEFAULT_NS = 1_000_000
 
 
@@ -77,6 +82,11 @@ class Past(NamedTuple):
     most: float
     runs: int
     unit: str = Unit.BYTES.value
+
+    @property
+    def noise(self) -> float:
+        """How far from the median a figure of the same program may well lie."""
+        return (SIGMAS + SIGMAS_FEW / self.runs) * self.spread
 
     @classmethod
     def of(cls, values: Sequence[float], unit: str) -> Past:
@@ -120,7 +130,7 @@ class Limit(NamedTuple):
     amount: int | None = None
     """In the counter's unit: bytes, or a count."""
     quantile: float | None = None
-    """Of the earlier runs, 0 to 1. None: above all of them, and half as far again."""
+    """Of the earlier runs, 0 to 1. None: above all of them, and as far again."""
 
 
 class Outcome(enum.Enum):
@@ -170,11 +180,11 @@ def allowed(past: Past, limit: Limit, quantile_value: float | None = None) -> fl
         limit: what the settings let pass.
         quantile_value: the limit's quantile of the runs, where they are at hand.
     """
-    bounds = [past.usual + _margin(past, limit), past.usual + SIGMAS * past.spread]
+    bounds = [past.usual + _margin(past, limit), past.usual + past.noise]
     if quantile_value is not None:
         bounds.append(quantile_value)
     elif past.runs > 1:
-        bounds.append(past.most + (past.most - past.usual) / 2)
+        bounds.append(2 * past.most - past.usual)
     return max(bounds)
 
 
@@ -204,7 +214,7 @@ def compare(
 ) -> Difference:
     """Judge one figure."""
     top = allowed(past, limit, quantile_value)
-    gain = max(_margin(past, limit), SIGMAS * past.spread)
+    gain = max(_margin(past, limit), past.noise)
     outcome = Outcome.SAME
     if now > top:
         outcome = Outcome.WORSE
@@ -214,13 +224,13 @@ def compare(
 
 
 def limit_of(key: Key, limits: Iterable[Limit]) -> Limit:
-    """The first limit whose pattern fits; Python's blocks have a default of theirs."""
+    """The first limit whose pattern fits; some counters have a default of theirs."""
     counter = key.counter.removesuffix(PER_RUN)
     for limit in limits:
         if fnmatch.fnmatchcase(counter, limit.pattern):
             return limit
-    if key.counter == "host.python_blocks":
-        return Limit(percent=_DEFAULT_PERCENT, amount=_DEFAULT_BLOCKS)
+    if key.counter in _DEFAULT_AMOUNTS:
+        return Limit(percent=_DEFAULT_PERCENT, amount=_DEFAULT_AMOUNTS[key.counter])
     return Limit()
 
 
@@ -250,18 +260,21 @@ def moved(
     found: dict[tuple[str, str], float] = {}
     for difference in differences:
         if difference.outcome is Outcome.BETTER and difference.past.usual > 0:
-            place = difference.key.counter, difference.key.device
             drop = difference.past.usual - max(0.0, difference.now)
-            found[place] = found.get(place, 0.0) + drop
+            found[pool(difference.key)] = found.get(pool(difference.key), 0.0) + drop
     for key, past in not_run.items():
-        if past.usual > _margin(past._replace(usual=0.0), limit_of(key, limits)) / 4:
-            place = key.counter, key.device
-            found[place] = found.get(place, 0.0) + past.usual
+        if is_worth_a_line(key, past, limits):
+            found[pool(key)] = found.get(pool(key), 0.0) + past.usual
     return {
         place: amount
         for place, amount in found.items()
         if not place[0].endswith(PER_RUN)
     }
+
+
+def pool(key: Key) -> tuple[str, str]:
+    """Counter and device within which what is kept may move."""
+    return _POOLS.get(key.counter, key.counter), key.device
 
 
 def parse_limits(text: str, place: str) -> tuple[Limit, ...]:

@@ -16,6 +16,7 @@ from pytest_veo.archive import baseline_file
 from pytest_veo.archive.baseline import DEVICE_WIDE
 from pytest_veo.archive.baseline import PER_RUN
 from pytest_veo.archive.baseline import SIGMAS
+from pytest_veo.archive.baseline import SIGMAS_FEW
 from pytest_veo.archive.baseline import SPREAD_RUNS
 from pytest_veo.archive.baseline import Difference
 from pytest_veo.archive.baseline import Key
@@ -64,8 +65,8 @@ _SIDE = (
 SELECT nodeid, counter, device, any_value(unit) AS unit, median(value) AS usual,
        CASE WHEN count(*) >= {SPREAD_RUNS} THEN greatest(
          1.4826 * mad(value),
-         (quantile_cont(value, 0.75) - quantile_cont(value, 0.25)) / 1.349) ELSE 0::DOUBLE
-       END AS spread,
+         (quantile_cont(value, 0.75) - quantile_cont(value, 0.25)) / 1.349)
+       ELSE 0::DOUBLE END AS spread,
        max(value) AS most, count(*) AS runs, list(value) AS "values"
   FROM figures GROUP BY nodeid, counter, device
 """
@@ -73,8 +74,8 @@ SELECT nodeid, counter, device, any_value(unit) AS unit, median(value) AS usual,
 _SINGLE = (
     _FIGURES
     + """
-SELECT nodeid, counter, device, unit, value AS usual, 0::DOUBLE AS spread, value AS most,
-       1::BIGINT AS runs, NULL::DOUBLE[] AS "values"
+SELECT nodeid, counter, device, unit, value AS usual, 0::DOUBLE AS spread,
+       value AS most, 1::BIGINT AS runs, NULL::DOUBLE[] AS "values"
   FROM figures
 """
 )
@@ -179,10 +180,10 @@ WITH pairs AS (
     FROM a JOIN b USING (nodeid, counter, device)
     JOIN limits l ON l.counter = a.counter
 ), judged AS (
-  SELECT *, greatest(usual + margin, usual + ? * spread,
-    CASE WHEN runs > 1 AND quantile IS NULL THEN most + (most - usual) / 2
+  SELECT *, greatest(usual + margin, usual + (? + ? / runs) * spread,
+    CASE WHEN runs > 1 AND quantile IS NULL THEN 2 * most - usual
          ELSE usual END) AS allowed,
-    usual - greatest(margin, ? * spread) AS least
+    usual - greatest(margin, (? + ? / runs) * spread) AS least
     FROM pairs
 )
 """
@@ -227,8 +228,7 @@ def compare(
 
 
 def _is_sure(each: Difference, moved: dict[tuple[str, str], float]) -> bool:
-    place = each.key.counter, each.key.device
-    return each.now - each.allowed > moved.get(place, 0.0)
+    return each.now - each.allowed > moved.get(baseline.pool(each.key), 0.0)
 
 
 def _sorted(found: Sequence[Difference]) -> tuple[Difference, ...]:
@@ -289,7 +289,7 @@ def _is_wanted(counter: str, patterns: Sequence[str]) -> bool:
 
 def _judged(connection: Any) -> tuple[int, list[tuple[Any, ...]]]:
     """How many figures are the same, and the rows of the others."""
-    params = [SIGMAS, SIGMAS]
+    params = [SIGMAS, SIGMAS_FEW] * 2
     differ = "now > allowed OR now < least"
     (same,) = connection.execute(
         f"{_JOIN} SELECT count(*) FROM judged WHERE NOT ({differ})", params
