@@ -80,13 +80,10 @@ def list_runs(place: Place) -> list[str]:
     Raises:
         ArchiveError: there is no archive at this place.
     """
-    names = [name for name in place.names("runs") if not name.startswith(".")]
+    names = [name for name in place.folders("runs") if not name.startswith(".")]
     if not names and not place.is_folder("runs"):
         raise ArchiveError(f"there is no archive at {place.url!r}: no folder 'runs'")
-    if place.folder is None:
-        return names
-    runs = place.folder / "runs"
-    return [name for name in names if (runs / name).is_dir()]
+    return names
 
 
 def load_run(url: str | Path, run_id: str) -> Run:

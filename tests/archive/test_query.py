@@ -98,6 +98,20 @@ def test_what_a_cluster_cannot_read_is_named_too(archive: Path, scheduler: str) 
         ]
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "dask"])
+def test_tables_that_are_gathered_anew_meanwhile_are_no_trouble(
+    archive: Path, engine: EngineName
+) -> None:
+    write(archive, header(3, days=1), record("test_x", 9))
+    with Engine(archive, engine=engine) as opened:
+        assert compact(archive, now=NOW).runs == 3  # the files that it knew are gone
+        found = opened.sql(
+            "SELECT count(*) AS n FROM counters", reduce="SELECT sum(n) FROM mapped"
+        )
+        assert found == [(22,)]
+        assert opened.unread == []
+
+
 def test_wanted_runs_only(archive: Path) -> None:
     wanted = [header(1).run_id, header(4).run_id]
     engine = Engine(archive, runs=wanted)
