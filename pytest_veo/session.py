@@ -57,10 +57,7 @@ class CheckedSession:
         self._own_budgets: dict[pytest.Item, LeakBudget] = {}
         self._writes_junit = bool(config.getoption("xmlpath", None))
         self._keeps_all = bool(
-            settings.archive
-            or settings.baseline
-            or settings.html
-            or self._writes_junit
+            settings.archive or settings.baseline or settings.html or self._writes_junit
         )
         self._surroundings = Surroundings(lambda: environment_rows(config))
 
