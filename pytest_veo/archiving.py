@@ -47,21 +47,28 @@ class SessionArchive:
         """Of tests whose record is still to come."""
         self._rows: dict[str, str] = {}
         """What the processes that ran tests told of their environments."""
+        self._started = datetime.datetime.now(tz=datetime.UTC)
+        self.url: str | None = None
+        """The archive; None where the session is not kept in one."""
         self._writer = self._open(settings)
 
     def _open(self, settings: Settings) -> Writer | None:
         if settings.archive is None or self._config.option.collectonly:
             return None
+        from pytest_veo.archive.place import Place
         from pytest_veo.archive.writer import open_writer
 
         here = self._config.invocation_params.dir
         try:
-            return open_writer(settings.archive, here, self._header())
+            writer = open_writer(settings.archive, here, self._header())
         except VeoError as error:
             if settings.strict:
                 raise
             self._complain(error)
             return None
+        place = Place(settings.archive)
+        self.url = str(here / place.folder) if place.folder else settings.archive
+        return writer
 
     def _header(self) -> RunHeader:
         from pytest_veo.archive.record import RunHeader
@@ -69,13 +76,12 @@ class SessionArchive:
         from pytest_veo.telemetry import ci
         from pytest_veo.telemetry import environment
 
-        now = datetime.datetime.now(tz=datetime.UTC)
         origin = ci.origin(self._config.rootpath)
         if not origin.shard:
             origin = origin._replace(shard=_shard(self._config))
         return RunHeader(
-            run_id=make_run_id(now, origin),
-            started_at=now.isoformat(timespec="milliseconds"),
+            run_id=make_run_id(self._started, origin),
+            started_at=self._started.isoformat(timespec="milliseconds"),
             environment=environment.describe(environment_rows(self._config)),
             **origin._asdict(),
         )
@@ -117,10 +123,23 @@ class SessionArchive:
         """Close the run."""
         if self._writer is None:
             return
+        header = self.ended(totals, watched, not_watched)
+        try:
+            self._writer.finish(header)
+        except VeoError as error:
+            self._complain(error)
+
+    def ended(
+        self,
+        totals: Mapping[str, int],
+        watched: Iterable[str] = (),
+        not_watched: Iterable[str] = (),
+    ) -> RunHeader:
+        """The run as it ended, kept in an archive or not."""
         now = datetime.datetime.now(tz=datetime.UTC)
-        begun = self._writer.header
+        begun = self._header() if self._writer is None else self._writer.header
         rows = dict(begun.environment) | self._rows
-        header = begun._replace(
+        return begun._replace(
             environment=tuple(sorted(rows.items())),
             gpu=rows.get("gpu", ""),
             driver=rows.get("driver", ""),
@@ -129,10 +148,6 @@ class SessionArchive:
             not_watched=tuple(not_watched),
             totals=tuple(sorted(totals.items())),
         )
-        try:
-            self._writer.finish(header)
-        except VeoError as error:
-            self._complain(error)
 
     def _complain(self, error: VeoError) -> None:
         self.complaints.append(f"archive: {error}")

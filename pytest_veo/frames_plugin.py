@@ -35,6 +35,8 @@ INI_DEFAULTS = "veo_jitter"
 INI_NULL = "veo_jitter_null"
 INI_BASELINE = "veo_jitter_baseline"
 OPTION_UPDATE = "--veo-jitter-update-baseline"
+OPTION_BOTH = "--veo-update-baseline"
+"""Of the leak check's plugin: updates its baseline and this one."""
 SECTION = "veo frames"
 REPORT_ATTRIBUTE = "veo_frames"
 """On the call report of a test that recorded frames: a list of plain dicts."""
@@ -51,6 +53,7 @@ _frames: pytest.StashKey[Frames] = pytest.StashKey()
 _budgets: pytest.StashKey[dict[str | None, JitterBudget]] = pytest.StashKey()
 _captures: pytest.StashKey[list[_Capture]] = pytest.StashKey()
 _report: pytest.StashKey[FrameReport] = pytest.StashKey()
+_earlier: pytest.StashKey[Mapping[tuple[str, str], History]] = pytest.StashKey()
 _null_ns: pytest.StashKey[int] = pytest.StashKey()
 
 
@@ -77,7 +80,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("veo", "GPU regression testing").addoption(
         OPTION_UPDATE,
         action="store_true",
-        help=f"add the frames of passed tests to the file that {INI_BASELINE} names",
+        help=f"add the frames of passed tests to the file that {INI_BASELINE} names; "
+        f"{OPTION_BOTH} does so, too",
     )
     parser.addini(
         INI_DEFAULTS,
@@ -215,7 +219,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Add this run to the baseline, when that was asked for."""
     config = session.config
     is_worker = hasattr(config, "workerinput")
-    if is_worker or not config.getoption(OPTION_UPDATE):
+    asked = config.getoption(OPTION_UPDATE) or config.getoption(OPTION_BOTH, False)
+    if is_worker or not asked:
         return
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     path = _baseline_path(config)
@@ -309,14 +314,37 @@ def _null_loop(config: pytest.Config) -> MachineNoise:
 
 
 def _history(item: pytest.Item, series: str) -> History:
-    from pytest_veo.frames.baseline import read_history
-
+    """From the file of the ini key, else from the runs that --veo-baseline names."""
     path = _baseline_path(item.config)
-    if path is None:
+    if path is not None:
+        from pytest_veo.frames.baseline import read_history
+
+        return read_history(path, f"{item.nodeid}::{series}")
+    if _earlier not in item.config.stash:
+        item.config.stash[_earlier] = _earlier_frames(item.config)
+    return item.config.stash[_earlier].get((item.nodeid, series), {})
+
+
+def _earlier_frames(config: pytest.Config) -> Mapping[tuple[str, str], History]:
+    has_options = config.pluginmanager.has_plugin("pytest_veo.plugin")
+    has_options |= config.pluginmanager.has_plugin("veo")
+    text = _options_text(config, "baseline") if has_options else ""
+    if not text or text.endswith(".json"):
         raise BadSetting(
-            f"the baseline is not named: set {INI_BASELINE} in the ini file"
+            f"the baseline is not named: set {INI_BASELINE} in the ini file, or name "
+            "runs of an archive with --veo-baseline"
         )
-    return read_history(path, f"{item.nodeid}::{series}")
+    from pytest_veo.archive import frame_history
+    from pytest_veo.telemetry import environment
+
+    archive = _options_text(config, "archive") or None
+    return frame_history.look_up(text, archive, environment.describe())
+
+
+def _options_text(config: pytest.Config, name: str) -> str:
+    from pytest_veo import options
+
+    return options.text(config, name)[0]
 
 
 def _baseline_path(config: pytest.Config) -> Path | None:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LEVELS = ("off", "fast", "deep")
 GC_MODES = ("freeze", "plain")
 EVIDENCE = ("off", "light", "full")
+KEPT = ("archive", "html", "code_quality")
+"""Options that keep what a session finds, whether it is checked for leaks or not."""
+ANNOTATE = ("auto", "github", "off")
 PROBES = (
     "host",
     "nvml",
@@ -109,6 +112,38 @@ _OPTIONS: tuple[tuple[str, str, str, str, str], ...] = (
         "DIR|URL",
         "write every test's record into this folder, or below this URL (s3://...)",
     ),
+    ("html", "string", "", "FILE", "write the session as one page, to open anywhere"),
+    (
+        "code-quality",
+        "string",
+        "",
+        "FILE",
+        "write what was found as a code quality report, as GitLab reads it",
+    ),
+    (
+        "annotate",
+        "string",
+        "auto",
+        "HOW",
+        "github: print what was found as annotations of GitHub Actions, and write the "
+        "step's summary; auto: where GITHUB_ACTIONS is set; off (default: auto)",
+    ),
+    (
+        "baseline",
+        "string",
+        "",
+        "REF",
+        "compare every test with earlier runs: a file (*.json), a run's id, last, "
+        "branch:NAME or median:N of the archive; ARCHIVE#REF for another archive",
+    ),
+    (
+        "baseline-limit",
+        "string",
+        "",
+        "LIST",
+        "how much more than its baseline a test may keep: '10%%', '10%%+64 KiB' (more "
+        "than both), 'host.heap=1 MiB,torch.*=p95' (default: 10%%+64 KiB)",
+    ),
     (
         "evidence",
         "string",
@@ -155,11 +190,25 @@ def add_options(parser: pytest.Parser) -> None:
             default=default,
         )
     group.addoption(
+        "--veo-update-baseline",
+        action="store_true",
+        default=False,
+        help="put new and better figures into the files of --veo-baseline and "
+        "veo_jitter_baseline; worse ones only with --veo-accept",
+    )
+    group.addoption(
+        "--veo-accept",
+        action="store_true",
+        default=False,
+        help="with --veo-update-baseline: let worse figures raise the baseline",
+    )
+    group.addoption(
         "--veo-strict",
         action="store_true",
         default=None,
-        help="fail on unconfirmed growth, on fixtures that do not give back and on "
-        "an archive that cannot be written, too",
+        help="fail on unconfirmed growth, on fixtures that do not give back, on "
+        "an archive that cannot be written and on a baseline that is missing or "
+        "foreign, too",
     )
     parser.addini("veo_strict", "as --veo-strict", type="bool", default=False)
 

@@ -5,6 +5,7 @@ Nothing is measured, opened or imported beyond this until a session asks for it.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,8 +19,10 @@ from pytest_veo.errors import VeoError
 if TYPE_CHECKING:
     from pytest_veo.measure.meter import Meter
     from pytest_veo.measure.window import MemoryWindows
+    from pytest_veo.publish import Results
     from pytest_veo.results import SessionResults
     from pytest_veo.session import CheckedSession
+    from pytest_veo.settings import Settings
 
 
 SESSION_KEY: pytest.StashKey[CheckedSession] = pytest.StashKey()
@@ -60,10 +63,11 @@ class _Starter:
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         is_checked = options.level(config) != "off"
-        if not is_checked and not options.text(config, "archive")[0]:
+        is_kept = any(options.text(config, name)[0] for name in options.KEPT)
+        if not is_checked and not is_kept:
             return
         try:
-            _start(config) if is_checked else _archive_only(config)
+            _start(config) if is_checked else _only_keep(config)
         except VeoError as error:
             raise pytest.UsageError(str(error)) from error
 
@@ -74,7 +78,7 @@ def _thaw(config: pytest.Config) -> None:
         session.watch.collector.let_go()
 
 
-def _archive_only(config: pytest.Config) -> None:
+def _only_keep(config: pytest.Config) -> None:
     """Keep times, outcomes and frames of tests that nobody checks for leaks."""
     if hasattr(config, "workerinput"):
         return
@@ -83,6 +87,7 @@ def _archive_only(config: pytest.Config) -> None:
 
     results = UncheckedResults(config, settings.resolve(config))
     config.pluginmanager.register(results, "veo-results")
+    _publish(config, results)
 
 
 def _start(config: pytest.Config) -> None:
@@ -96,8 +101,32 @@ def _start(config: pytest.Config) -> None:
     config.stash[SESSION_KEY] = session
     config.pluginmanager.register(session, "veo-session")
     if not hasattr(config, "workerinput"):
+        _compare(config, resolved)
         config.stash[RESULTS_KEY] = SessionResults(config, resolved)
         config.pluginmanager.register(config.stash[RESULTS_KEY], "veo-results")
+        _publish(config, config.stash[RESULTS_KEY])
+
+
+def _compare(config: pytest.Config, resolved: Settings) -> None:
+    if not (resolved.baseline or config.getoption("veo_update_baseline")):
+        if config.getoption("veo_accept"):
+            raise BadSetting("--veo-accept: goes with --veo-update-baseline")
+        return
+    from pytest_veo import baselines
+
+    asked = baselines.resolve(config, resolved)
+    if asked is not None:
+        check = baselines.BaselineCheck(config, asked)
+        config.pluginmanager.register(check, "veo-baseline")
+
+
+def _publish(config: pytest.Config, results: Results) -> None:
+    from pytest_veo import publish
+
+    settings = publish.resolve(config, os.environ)
+    if settings.is_needed:
+        publisher = publish.Publisher(config, settings, results)
+        config.pluginmanager.register(publisher, "veo-publish")
 
 
 @pytest.hookimpl(trylast=True)

@@ -21,6 +21,7 @@ from pytest_veo.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_veo.archive.record import RunHeader
     from pytest_veo.settings import Settings
     from pytest_veo.verdict import Verdict
 
@@ -123,6 +124,26 @@ class SessionResults:
             failing |= bool(self._archive.complaints)
         if failing and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @property
+    def archive_url(self) -> str | None:
+        """Where the session is archived; None where it is not."""
+        return self._archive.url
+
+    def finished_header(self) -> RunHeader:
+        """The run as it ended, archived or not."""
+        return self._archive.ended(self._ended, self.watched, self.troubles)
+
+    def outcomes(self) -> Mapping[str, int]:
+        """Tests by outcome, those without a record among them."""
+        clean, not_judged = Outcome.CLEAN.value, Outcome.NOT_JUDGED.value
+        found = {
+            name: count
+            for name, count in self._ended.items()
+            if name not in (clean, not_judged)
+        }
+        found[clean] = self.totals.judged - sum(found.values())
+        return found | {not_judged: self.totals.not_judged}
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the closing section."""

@@ -55,7 +55,10 @@ class CheckedSession:
             dict.fromkeys((*CATALOGUE, *(probe.name for probe in self.meter.probes)))
         )
         self._own_budgets: dict[pytest.Item, LeakBudget] = {}
-        self._keeps_all = settings.archive is not None
+        self._writes_junit = bool(config.getoption("xmlpath", None))
+        self._keeps_all = bool(
+            settings.archive or settings.baseline or settings.html or self._writes_junit
+        )
         self._surroundings = Surroundings(lambda: environment_rows(config))
 
     @pytest.hookimpl(tryfirst=True)
@@ -152,7 +155,12 @@ class CheckedSession:
         if self._keeps_all:
             name, rows = self._surroundings.name(len(self.meter.seen))
             record = record._replace(environment=name, environment_rows=rows)
-        setattr(measured.reports[-1], RECORD_ATTRIBUTE, record.to_dict())
+        plain = record.to_dict()
+        setattr(measured.reports[-1], RECORD_ATTRIBUTE, plain)
+        if self._writes_junit:
+            from pytest_veo.archive.export import junit
+
+            measured.reports[-1].user_properties += junit.properties(plain)
 
     def pytest_unconfigure(self) -> None:
         """Give pytest its runner back."""

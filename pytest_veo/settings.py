@@ -44,6 +44,9 @@ class Settings(NamedTuple):
     require: tuple[str, ...]
     budget: LeakBudget
     archive: str | None
+    html: str | None
+    baseline: str | None
+    """What earlier runs to compare with, as it is written."""
     strict: bool
     evidence: str
     """`off`, `light` or `full`."""
@@ -78,6 +81,8 @@ def resolve(config: pytest.Config) -> Settings:
             confirm_time_ns=_time(*read("confirm_time")),
         ),
         archive=read("archive")[0] or None,
+        html=read("html")[0] or None,
+        baseline=read("baseline")[0] or None,
         strict=_strict(config),
         evidence=_one_of(*read("evidence"), allowed=EVIDENCE),
         freeze=_one_of(*read("gc"), allowed=GC_MODES) == "freeze",

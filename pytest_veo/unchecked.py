@@ -1,4 +1,4 @@
-"""`--veo-archive` without a leak check: outcomes, times and frames of every test."""
+"""An archive or a page without a leak check: outcomes, times, frames of every test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from pytest_veo.archiving import SessionArchive
 
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_veo.archive.record import RunHeader
     from pytest_veo.settings import Settings
+    from pytest_veo.verdict import Verdict
 
 
 _REASON = "the leak check is off"
@@ -34,6 +38,8 @@ class UncheckedResults:
         self._config = config
         self._strict = settings.strict
         self._archive = SessionArchive(config, settings)
+        self.fixtures: list[tuple[str, Verdict]] = []
+        """None is looked at."""
         self._ended: Tally[str] = Tally()
         self._reports: dict[str, list[pytest.TestReport]] = {}
         """Of tests that are not finished."""
@@ -67,8 +73,23 @@ class UncheckedResults:
         ):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
+    @property
+    def archive_url(self) -> str | None:
+        """Where the session is archived; None where it is not."""
+        return self._archive.url
+
+    def finished_header(self) -> RunHeader:
+        """The run as it ended, archived or not."""
+        return self._archive.ended(self._ended)
+
+    def outcomes(self) -> Mapping[str, int]:
+        """Tests by outcome."""
+        return self._ended
+
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Tell where it is, and what went wrong with it."""
+        if not (self._archive.complaints or self._archive.shown):
+            return
         terminalreporter.section("veo")
         for complaint in self._archive.complaints:
             terminalreporter.write_line(complaint, red=True)

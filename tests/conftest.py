@@ -9,5 +9,12 @@ import pytest
 def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions inside tests write 80 columns without colour, wherever this runs."""
     monkeypatch.setenv("COLUMNS", "80")
-    for name in ("FORCE_COLOR", "PY_COLORS", "PYTEST_ADDOPTS", "CI", "BUILD_NUMBER"):
+    for name in (
+        "FORCE_COLOR",
+        "PY_COLORS",
+        "PYTEST_ADDOPTS",
+        "CI",
+        "BUILD_NUMBER",
+        "GITHUB_ACTIONS",
+    ):
         monkeypatch.delenv(name, raising=False)

@@ -72,6 +72,7 @@ class Engine:
         if scheduler is not None and engine != "dask":
             raise ArchiveError("a scheduler's address is for the engine 'dask' only")
         self._place = Place(url)
+        self.url = self._place.url
         self.unread: list[str] = []
         self._wanted = None if runs is None else tuple(runs)
         self._manifest = self._read_manifest()

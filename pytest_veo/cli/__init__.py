@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "show": "pytest_veo.cli.show",
+    "html": "pytest_veo.cli.html",
     "doctor": "pytest_veo.cli.doctor",
     "frames": "pytest_veo.frames_cli",
     "compact": "pytest_veo.cli.compact",
     "prune": "pytest_veo.cli.prune",
     "merge": "pytest_veo.cli.merge",
+    "compare": "pytest_veo.cli.compare",
+    "trend": "pytest_veo.cli.trend",
+    "export": "pytest_veo.cli.export",
 }
 """Name to module, in the order in which the help lists them."""
 BAD_INPUT = 2

@@ -1,0 +1,1 @@
+"""Archived runs in the formats of other tools."""

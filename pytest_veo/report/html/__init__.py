@@ -1,0 +1,1 @@
+"""One run as one page: a single file that needs nothing else."""
