@@ -131,7 +131,6 @@ class SessionArchive:
         )
         try:
             self._writer.finish(header)
-            self._writer.write_tables()
         except VeoError as error:
             self._complain(error)
 

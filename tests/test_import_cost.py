@@ -11,15 +11,20 @@ import pytest
 # `-X importtime` tells seconds; those are the benchmark's. Modules do not flicker.
 HEAVY = {
     "cupy",
+    "distributed",
+    "duckdb",
+    "fsspec",
     "jax",
     "numba",
     "numpy",
     "onnxruntime",
     "pandas",
+    "pyarrow",
     "pynvml",
     "rmm",
     "scipy",
     "torch",
+    "tqdm",
 }
 # What an inactive plugin may import of its own.
 NEEDED = {
@@ -48,6 +53,10 @@ def modules_after(script: str) -> set[str]:
         "pytest_veo.frames_plugin",
         "pytest_veo.session",
         "pytest_veo.cli.show",
+        "pytest_veo.cli.compact",
+        "pytest_veo.archive.query",
+        "pytest_veo.archive.upload",
+        "pytest_veo.unchecked",
     ],
 )
 def test_importing_it_imports_no_heavy_library(module: str) -> None:
@@ -61,8 +70,11 @@ def test_an_inactive_plugin_imports_a_handful_of_its_own_modules() -> None:
     assert not added - NEEDED, "imports beyond pytest's own"
 
 
+@pytest.mark.parametrize("archive", [(), ("--veo-archive=kept",)], ids=["", "archive"])
 def test_a_checked_session_imports_no_heavy_library(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    archive: tuple[str, ...],
 ) -> None:
     # Other plugins import what they like: pytest-randomly imports NumPy.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -71,14 +83,17 @@ def test_a_checked_session_imports_no_heavy_library(
         import sys
 
         def test_one():
-            print("modules:", *sys.modules)
+            pass
+
+        def test_two():
+            print("\\nmodules:", *sys.modules)
         """
     )
     said = pytester.run(
         *(sys.executable, "-m", "pytest", "-p", "pytest_veo.plugin"),
-        *("--veo-leak-check", "-q", "-s"),
+        *("--veo-leak-check", "-q", "-s", *archive),
     )
     (line,) = [line for line in said.outlines if line.startswith("modules:")]
     loaded = set(line.split())
     assert "pytest_veo.measure.watch" in loaded
-    assert not HEAVY & loaded
+    assert not (HEAVY | {"http.client", "ssl"}) & loaded

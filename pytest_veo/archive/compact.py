@@ -28,7 +28,6 @@ from pytest_veo.archive.parquet import ROW_GROUP_ROWS
 from pytest_veo.archive.parquet import arrow_of
 from pytest_veo.archive.parquet import is_there
 from pytest_veo.archive.parquet import parquet_bytes
-from pytest_veo.archive.parquet import read_parquet
 from pytest_veo.archive.parquet import time_of
 from pytest_veo.archive.place import Place
 from pytest_veo.archive.store import list_runs
@@ -123,7 +122,8 @@ def _compact(
     manifest = _readable_manifest(place, unread)
     fresh: dict[str, list[str]] = {}
     waiting: list[str] = []
-    loose = [run for run in list_runs(place) if run not in manifest.runs]
+    gathered = manifest.runs
+    loose = [run for run in list_runs(place) if run not in gathered]
     for run_id in track(loose, "looking"):
         try:
             header = read_header(place, run_id)
@@ -266,15 +266,16 @@ def _take_month(
     connection: Any, place: Place, month: Month, table: Table, folder: Path
 ) -> None:
     """Put a month's rows among those that are to be written."""
-    found = read_parquet(place, month.file(table), table)
-    (folder / f"{table}-old.parquet").write_bytes(parquet_bytes(found))
+    place.fetch(month.file(table), folder / f"{table}-old.parquet")
     _see(connection, table, folder)
 
 
 def _see(connection: Any, table: Table, folder: Path) -> None:
     names = _quoted(str(folder / f"{table}-*.parquet"))
+    columns = ", ".join(f'"{column}"' for column in COLUMNS[table])
     connection.execute(
-        f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM read_parquet({names})"
+        f"CREATE OR REPLACE VIEW {table} AS SELECT {columns} "
+        f"FROM read_parquet({names}, union_by_name = true)"
     )
 
 

@@ -43,7 +43,7 @@ class Manifest(NamedTuple):
 
     @property
     def runs(self) -> frozenset[str]:
-        """Every run that lies in a table."""
+        """Every run that lies in a table; made anew each time that it is asked for."""
         return frozenset(run for month in self.months for run in month.runs)
 
     def with_month(self, new: Month) -> Manifest:

@@ -10,8 +10,6 @@ import contextlib
 import os
 import re
 import shutil
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +90,21 @@ class Place:
                 }
             )
 
+    def folders(self, name: str = "") -> list[str]:
+        """As `names`, without files where telling them apart costs nothing.
+
+        Raises:
+            ArchiveError: it is there and cannot be listed.
+        """
+        if self.folder is None:
+            return self.names(name)
+        with self._named("list", name):
+            try:
+                with os.scandir(self.folder / name) as found:
+                    return sorted(each.name for each in found if each.is_dir())
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+
     def is_folder(self, name: str = "") -> bool:
         """Whether something can lie below.
 
@@ -159,6 +172,18 @@ class Place:
                 draft.unlink(missing_ok=True)
                 raise
 
+    def fetch(self, name: str, path: Path) -> None:
+        """Have a file on this machine, to be read only.
+
+        Raises:
+            ArchiveError: it is not there or cannot be read.
+        """
+        with self._named("read", name):
+            if self.folder is None:
+                self._remote.get_file(self.full(name), str(path))
+                return
+            path.symlink_to((self.folder / name).resolve(strict=True))
+
     def remove(self, name: str) -> None:
         """Take a file, or a folder with all that is in it, away.
 
@@ -215,6 +240,9 @@ def _local(url: str) -> Path | None:
     if match is None:
         return Path(url)
     if match[1] in ("file", "local"):
+        import urllib.parse
+        import urllib.request  # and all of HTTP: not for every session
+
         path = urllib.parse.urlsplit(url)
         return Path(urllib.request.url2pathname(path.netloc + path.path))
     return None

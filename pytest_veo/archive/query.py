@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +36,8 @@ EngineName = Literal["duckdb", "dask"]
 ENGINES: tuple[EngineName, ...] = ("duckdb", "dask")
 _RUNS_READ_SINGLY = 64
 """So many wanted runs are read from their own folders, whatever is gathered."""
+_LOOKS = 3
+"""Times that tables which move are looked at."""
 _RUNS_A_PARTITION = 100
 """Single runs that one task of Dask reads."""
 
@@ -71,7 +74,9 @@ class Engine:
         self._place = Place(url)
         self.url = self._place.url
         self.unread: list[str] = []
-        self._whole = self._partition(None if runs is None else tuple(runs))
+        self._wanted = None if runs is None else tuple(runs)
+        self._manifest = self._read_manifest()
+        self._whole = self._partition()
         self._source: Source | None = None
         self._cluster = _Dask(scheduler) if engine == "dask" else None
 
@@ -91,28 +96,48 @@ class Engine:
         if self._cluster is not None:
             self._cluster.close()
 
-    def _partition(self, wanted: tuple[str, ...] | None) -> Partition:
+    def _partition(self) -> Partition:
         url = str(self._place.folder or self._place.url)
         known = list_runs(self._place)
-        manifest = self._manifest()
+        wanted, manifest = self._wanted, self._manifest
+        gathered = manifest.runs
         if wanted is None:
-            loose = [run for run in known if run not in manifest.runs]
+            loose = [run for run in known if run not in gathered]
             return Partition(url, manifest.months, tuple(loose))
+        there = frozenset(known)
         for run_id in wanted:
-            if run_id not in known:
+            if run_id not in there:
                 raise ArchiveError(f"there is no run {run_id!r} in {self._place.url!r}")
         if len(wanted) <= _RUNS_READ_SINGLY:
             return Partition(url, (), wanted)
         months = [m for m in manifest.months if not set(wanted).isdisjoint(m.runs)]
-        loose = [run for run in wanted if run not in manifest.runs]
+        loose = [run for run in wanted if run not in gathered]
         return Partition(url, tuple(months), tuple(loose), only=wanted)
 
-    def _manifest(self) -> Manifest:
+    def _read_manifest(self) -> Manifest:
         try:
             return read_manifest(self._place)
         except ArchiveError as error:
-            self.unread.append(f"{error}; all runs were read one by one")
+            self._note([f"{error}; all runs were read one by one"])
             return Manifest()
+
+    def _steadily(self, look: Callable[[], tuple[Any, list[str]]]) -> Any:
+        """Look again where what was to be read was gathered anew meanwhile."""
+        for _ in range(_LOOKS):
+            found, unread = look()
+            if not unread or not self._has_moved():
+                break
+        self._note(unread)
+        return found
+
+    def _has_moved(self) -> bool:
+        manifest = self._read_manifest()
+        if manifest == self._manifest:
+            return False
+        self._manifest = manifest
+        self._whole = self._partition()
+        self._source = None
+        return True
 
     def _own_source(self) -> Source:
         if self._source is None:
@@ -126,18 +151,19 @@ class Engine:
             ArchiveError: the condition means nothing.
             MissingDependency: DuckDB is not installed and there is a condition.
         """
+        found: pd.DataFrame
         if where is not None:
             found = self.frame(f"SELECT * FROM {table} WHERE {where}")
-        elif is_there():
-            source = self._own_source()
-            found = pandas_of(_all_of(source, table))
-            self._note(source.unread)
         else:
-            source = self._own_source()
-            found = frame_of(table, source.lines()[table])
-            self._note(source.unread)
+            found = self._steadily(lambda: self._load(table))
         found.attrs["unread"] = list(self.unread)
         return found
+
+    def _load(self, table: Table) -> tuple[pd.DataFrame, list[str]]:
+        source = self._own_source()
+        if is_there():
+            return pandas_of(_all_of(source, table)), source.unread
+        return frame_of(table, source.lines()[table]), source.unread
 
     def sql(
         self, text: str, *params: Any, reduce: str | None = None
@@ -166,14 +192,15 @@ class Engine:
     def arrow(self, text: str, *params: Any, reduce: str | None = None) -> Any:
         """As `sql`, an Arrow table."""
         open_duckdb().close()  # asks for it by name where it is missing
-        if self._cluster is not None:
-            asked = self._cluster.ask(_split(self._whole), text, params)
-            for _, unread in asked:
-                self._note(unread)
-            return gather([table for table, _ in asked], reduce or "FROM mapped")
-        found, unread = ask_source(self._own_source(), text, params)
-        self._note(unread)
+        found = self._steadily(lambda: self._ask(text, params))
         return found if reduce is None else gather([found], reduce)
+
+    def _ask(self, text: str, params: tuple[Any, ...]) -> tuple[Any, list[str]]:
+        if self._cluster is None:
+            return ask_source(self._own_source(), text, params)
+        asked = self._cluster.ask(_split(self._whole), text, params)
+        unread = [line for _, lines in asked for line in lines]
+        return gather([table for table, _ in asked], "FROM mapped"), unread
 
     def _note(self, unread: Iterable[str]) -> None:
         self.unread += [line for line in unread if line not in self.unread]
@@ -196,7 +223,7 @@ class _Dask:
                 # Threads: what reads and asks tables lets go of Python's lock, and
                 # processes would run a script without `if __name__ == ...` again.
                 address = self._cluster = distributed.LocalCluster(
-                    n_workers=1, processes=False, dashboard_address=None
+                    n_workers=1, processes=False, dashboard_address="127.0.0.1:0"
                 )
             self._client = distributed.Client(address, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:

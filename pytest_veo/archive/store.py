@@ -48,6 +48,11 @@ class Run(NamedTuple):
                 found[record.environment] = dict(record.environment_rows)
         return found
 
+    def environment_of(self, record: Record) -> dict[str, str]:
+        """Name and value of all that is known of where a test ran."""
+        known = self.environments()
+        return known.get(record.environment, known[""])
+
 
 class RawRun(NamedTuple):
     """One archived run as it is written, for those who need no more."""
@@ -75,13 +80,10 @@ def list_runs(place: Place) -> list[str]:
     Raises:
         ArchiveError: there is no archive at this place.
     """
-    names = [name for name in place.names("runs") if not name.startswith(".")]
+    names = [name for name in place.folders("runs") if not name.startswith(".")]
     if not names and not place.is_folder("runs"):
         raise ArchiveError(f"there is no archive at {place.url!r}: no folder 'runs'")
-    if place.folder is None:
-        return names
-    runs = place.folder / "runs"
-    return [name for name in names if (runs / name).is_dir()]
+    return names
 
 
 def load_run(url: str | Path, run_id: str) -> Run:

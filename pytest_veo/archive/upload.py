@@ -162,9 +162,6 @@ class UrlWriter:
                 f"veo merge {self._spool} -o {self._place.url}"
             )
 
-    def write_tables(self) -> None:
-        """Put tables beside the run: the sender has done it."""
-
     def _send(self) -> None:
         # What fails now is tried again at the end, where it is told.
         with contextlib.suppress(ArchiveError):

@@ -118,16 +118,6 @@ class RunWriter:
             f"veo merge {spool} -o {archive}"
         )
 
-    def write_tables(self) -> None:
-        """Put the run's tables beside it, where pyarrow is installed.
-
-        Raises:
-            ArchiveError: they cannot be written; the run is whole without them.
-        """
-        from pytest_veo.archive.parquet import write_run_tables
-
-        write_run_tables(Place(self.folder.parent.parent), self.folder.name)
-
     def _write(self, line: bytes) -> None:
         if not self._is_open:
             return
@@ -184,9 +174,6 @@ class Writer(Protocol):
 
     def finish(self, header: RunHeader) -> None:
         """Close the run with its final header."""
-
-    def write_tables(self) -> None:
-        """Put the run's tables beside it, where pyarrow is installed."""
 
 
 def open_writer(url: str, here: Path, header: RunHeader) -> Writer:

@@ -80,6 +80,6 @@ def run(args: argparse.Namespace) -> int:
         runs = f"{len(found.removed)} run{'' if len(found.removed) == 1 else 's'}"
         print(f"{verb} {runs}, kept {found.kept}")
         if args.dry_run:
-            print("\n".join(f"  {run_id}" for run_id in found.removed), end="")
+            print("".join(f"  {run_id}\n" for run_id in found.removed), end="")
     complain(found.unread)
     return 0

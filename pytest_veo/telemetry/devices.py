@@ -31,17 +31,23 @@ def _loaded(library: str) -> ctypes.CDLL | None:
         return None  # not in this process
 
 
+def _answers(library: ctypes.CDLL, function: str, *given: object) -> bool:
+    """Call a function; whether it is there, and says that all is well."""
+    # Anything but 0 is an error; not to be initialised is the usual one.
+    return hasattr(library, function) and getattr(library, function)(*given) == 0
+
+
 def _gpus() -> str:
     cuda = _loaded("libcuda.so.1")
     if cuda is None:
         return _torch_gpus()
     count = ctypes.c_int()
-    if cuda.cuDeviceGetCount(ctypes.byref(count)):
-        return ""  # not initialised
+    if not _answers(cuda, "cuDeviceGetCount", ctypes.byref(count)):
+        return ""
     names = []
     for ordinal in range(count.value):
         name = ctypes.create_string_buffer(_NAME_BYTES)
-        if not cuda.cuDeviceGetName(name, _NAME_BYTES, ordinal):
+        if _answers(cuda, "cuDeviceGetName", name, _NAME_BYTES, ordinal):
             names.append(name.value.decode(errors="replace"))
     return ", ".join(dict.fromkeys(names))
 
@@ -59,7 +65,7 @@ def _driver() -> str:
     nvml = _loaded("libnvidia-ml.so.1")
     if nvml is not None:
         version = ctypes.create_string_buffer(_NAME_BYTES)
-        if not nvml.nvmlSystemGetDriverVersion(version, _NAME_BYTES):
+        if _answers(nvml, "nvmlSystemGetDriverVersion", version, _NAME_BYTES):
             return version.value.decode(errors="replace")
     try:
         text = Path("/proc/driver/nvidia/version").read_text(errors="replace")

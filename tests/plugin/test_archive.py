@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import pytest_veo
 from pytest_veo.archive.store import Run
 from pytest_veo.archive.store import load_run
 from pytest_veo.archive.store import run_ids
@@ -191,3 +192,159 @@ def test_plugins_see_records_and_add_to_the_environment(
     result = check("def test_it(): pass\n", "--veo-archive=kept", "-s")
     result.stdout.fnmatch_lines(["*SEEN test_it.py::test_it clean"])
     assert dict(only_run(pytester).header.environment)["scene"] == "forest"
+
+
+def test_without_a_leak_check_outcomes_times_and_frames_are_kept(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    result = check(
+        """
+        import pytest
+
+        def test_passes(veo_frames):
+            for number in range(50):
+                veo_frames.add(number * 16_000_000)
+
+        def test_fails():
+            assert False
+
+        def test_skips():
+            pytest.skip("not here")
+        """,
+        "--veo-archive=kept",
+        level="",
+        plugins=["pytest_veo.frames_plugin"],
+    )
+    run = only_run(pytester)
+    assert [(r.test_outcome, r.verdict.outcome) for r in run.records] == [
+        ("passed", Outcome.NOT_JUDGED),
+        ("failed", Outcome.NOT_JUDGED),
+        ("skipped", Outcome.NOT_JUDGED),
+    ]
+    assert run.records[0].verdict.reason == "the leak check is off"
+    assert run.records[0].duration_ns > 0
+    assert [series["stats"]["frames"] for series in run.records[0].frames] == [50]
+    assert run.records[1].frames == ()
+    assert run.header.finished_at
+    result.stdout.fnmatch_lines([f"archived: kept/runs/{run.header.run_id}"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_without_a_leak_check_workers_are_told_apart(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    check(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("number", range(6))
+        def test_it(number):
+            pass
+        """,
+        "--veo-archive=kept",
+        "-n2",
+        level="",
+        plugins=["xdist.plugin"],
+    )
+    run = only_run(pytester)
+    assert len(run.records) == 6
+    assert {record.worker for record in run.records} == {"gw0", "gw1"}
+
+
+def test_frames_of_a_checked_test_are_in_its_record_and_its_table(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    check(
+        """
+        import pytest
+
+        @pytest.mark.veo_jitter(p50_ms=100)
+        def test_frames(veo_frames):
+            for number in range(200):
+                veo_frames.add(number * 16_000_000)
+
+        def test_none():
+            pass
+        """,
+        "--veo-archive=kept",
+        plugins=["pytest_veo.frames_plugin"],
+    )
+    first, second = only_run(pytester).records
+    assert [series["outcome"] for series in first.frames] == ["pass"]
+    assert second.frames == ()
+    found = pytest_veo.load(pytester.path / "kept", "frames").set_index("statistic")
+    assert found.loc["frames", "value"] == 200
+    assert found.loc["p50_ns", "value"] == 16_000_000
+    assert found.loc["p50_ms", "budget"] == 100
+    assert found.loc["p50_ms", "verdict"] == "pass"
+
+
+def test_a_record_names_the_environment_that_it_was_made_in(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    check(
+        """
+        import sys
+        import types
+
+        def test_before():
+            pass
+
+        def test_imports():
+            sys.modules["cupy"] = types.ModuleType("cupy")
+            sys.modules["cupy"].__version__ = "99.1"
+
+        def test_after():
+            pass
+        """,
+        "--veo-archive=kept",
+    )
+    run = only_run(pytester)
+    before, imports, after = run.records
+    assert run.header.environment
+    assert "module.cupy" not in run.environment_of(before)
+    assert run.environment_of(imports)["module.cupy"] == "99.1"
+    assert imports.environment == after.environment != before.environment
+    assert after.environment_rows == ()
+    assert run.environment_of(after) == run.environment_of(imports)
+    assert dict(run.header.environment)["module.cupy"] == "99.1"
+
+
+def test_an_archive_that_cannot_be_written_decides_over_no_test(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    (pytester.path / "taken").write_text("a file")
+    for level in ("fast", ""):
+        result = check("def test_it(): pass\n", "--veo-archive=taken", level=level)
+        assert result.ret == pytest.ExitCode.OK
+        place = str(pytester.path / "taken")
+        assert (
+            f"archive: cannot write the archive {place!r}: Not a directory"
+        ) in result.outlines
+
+
+def test_a_run_knows_its_commit_branch_job_and_shard(
+    check: Check, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "GITLAB_CI": "true",
+        "CI_COMMIT_SHA": "c0ffee1234567",
+        "CI_COMMIT_REF_NAME": "topic/x",
+        "CI_JOB_NAME": "gpu",
+        "CI_JOB_ID": "7",
+        "CI_NODE_INDEX": "2",
+        "CI_NODE_TOTAL": "8",
+    }.items():
+        monkeypatch.setenv(name, value)
+    check("def test_it(): pass\n", "--veo-archive=kept", level="")
+    header = only_run(pytester).header
+    assert (header.commit, header.branch) == ("c0ffee1234567", "topic/x")
+    assert (header.ci, header.ci_job, header.shard) == ("gitlab", "gpu-7", "2/8")
+    assert "-c0ffee1234-topic_x-gpu_7-2of8-" in header.run_id
+
+
+def test_collecting_alone_archives_nothing(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    check("def test_it(): pass\n", "--veo-archive=kept", "--collect-only")
+    assert not (pytester.path / "kept").exists()
