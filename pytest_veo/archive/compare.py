@@ -289,15 +289,17 @@ def _is_wanted(counter: str, patterns: Sequence[str]) -> bool:
 
 def _judged(connection: Any) -> tuple[int, list[tuple[Any, ...]]]:
     """How many figures are the same, and the rows of the others."""
-    params = [SIGMAS, SIGMAS_FEW] * 2
-    differ = "now > allowed OR now < least"
+    connection.execute(
+        f"CREATE TEMP TABLE judged AS {_JOIN} "
+        "SELECT *, now > allowed OR now < least AS differs FROM judged",
+        [SIGMAS, SIGMAS_FEW] * 2,
+    )
     (same,) = connection.execute(
-        f"{_JOIN} SELECT count(*) FROM judged WHERE NOT ({differ})", params
+        "SELECT count(*) FROM judged WHERE NOT differs"
     ).fetchone()
     rows = connection.execute(
-        f"{_JOIN} SELECT nodeid, counter, device, unit, usual, spread, most, runs, "
-        f'now, "values" FROM judged WHERE {differ}',
-        params,
+        "SELECT nodeid, counter, device, unit, usual, spread, most, runs, now, "
+        '"values" FROM judged WHERE differs'
     ).fetchall()
     return int(same), rows
 
