@@ -12,12 +12,16 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import NamedTuple
 
 import pytest
 
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import VeoError
+from pytest_veo.frames_markers import INI_DEFAULTS
+from pytest_veo.frames_markers import MARKER
+from pytest_veo.frames_markers import Capture
+from pytest_veo.frames_markers import read_markers
+from pytest_veo.frames_markers import variant_of
 from pytest_veo.units import parse_ns
 
 
@@ -29,12 +33,12 @@ if TYPE_CHECKING:
     from pytest_veo.frames.session import FrameReport
 
 
-MARKER = "veo_jitter"
 FIXTURE = "veo_frames"
-INI_DEFAULTS = "veo_jitter"
 INI_NULL = "veo_jitter_null"
 INI_BASELINE = "veo_jitter_baseline"
 OPTION_UPDATE = "--veo-jitter-update-baseline"
+OTHER_UPDATE = "veo_update_baseline"
+"""The leak check's option of that meaning: it stands for both."""
 SECTION = "veo frames"
 REPORT_ATTRIBUTE = "veo_frames"
 """On the call report of a test that recorded frames: a list of plain dicts."""
@@ -49,19 +53,9 @@ _MARKER_LINE = (
 
 _frames: pytest.StashKey[Frames] = pytest.StashKey()
 _budgets: pytest.StashKey[dict[str | None, JitterBudget]] = pytest.StashKey()
-_captures: pytest.StashKey[list[_Capture]] = pytest.StashKey()
+_captures: pytest.StashKey[list[Capture]] = pytest.StashKey()
 _report: pytest.StashKey[FrameReport] = pytest.StashKey()
 _null_ns: pytest.StashKey[int] = pytest.StashKey()
-
-
-class _Capture(NamedTuple):
-    """A file whose frames a marker wants judged."""
-
-    path: Path
-    series: str | None
-    """What to call its series; None leaves the file's own name."""
-    choice: dict[str, object]
-    """Which of its series: `process`, `swapchain`, `event`."""
 
 
 # The class is reached through an attribute that type checkers do not follow.
@@ -123,7 +117,7 @@ def pytest_collection_modifyitems(
     for item in items:
         marked = item.get_closest_marker(MARKER) is not None
         if marked:
-            _read_markers(config, item)
+            item.stash[_budgets], item.stash[_captures] = read_markers(config, item)
         records = records or marked or FIXTURE in getattr(item, "fixturenames", ())
     if records:
         config.pluginmanager.register(JitterJudge(), "veo-jitter")
@@ -197,12 +191,20 @@ class JitterJudge:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tell of sweeps, and of tests whose frames proved nothing."""
+    reports = _reports(terminalreporter)
     told = [
         (report.nodeid, text)
-        for report in _reports(terminalreporter)
+        for report in reports
         for title, text in report.sections
         if title == SECTION
     ]
+    records = [
+        record for report in reports for record in getattr(report, REPORT_ATTRIBUTE, ())
+    ]
+    if any("cell" in record for record in records):
+        from pytest_veo.frames.variants import tables_of
+
+        told += tables_of(records)
     if not told:
         return
     terminalreporter.section(SECTION)
@@ -214,8 +216,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Add this run to the baseline, when that was asked for."""
     config = session.config
-    is_worker = hasattr(config, "workerinput")
-    if is_worker or not config.getoption(OPTION_UPDATE):
+    asked = config.getoption(OPTION_UPDATE) or getattr(
+        config.option, OTHER_UPDATE, None
+    )
+    if hasattr(config, "workerinput") or not asked:
         return
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     path = _baseline_path(config)
@@ -246,12 +250,18 @@ def _judge(
     def history(series: str) -> History:
         return _history(item, series)
 
+    def judge() -> FrameReport:
+        variant = variant_of(item)
+        return judge_test(
+            frames, budgets, noise=machine, history=history, variant=variant
+        )
+
     try:
-        report = judge_test(frames, budgets, noise=machine, history=history)
+        report = judge()
         if report.failed_outright and machine is not None and machine.frames:
             # What was quiet before may be loud by now: look again before accusing.
             machine = machine.worse(_null_loop(item.config))
-            report = judge_test(frames, budgets, noise=machine, history=history)
+            report = judge()
     except VeoError as error:
         raise JitterExceeded(f"veo_jitter: {error}", pytrace=False) from None
     item.stash[_report] = report
@@ -291,7 +301,8 @@ def _describe(item: pytest.Item) -> None:
     if frames is None:
         return
     try:
-        item.stash[_report] = describe_test(frames)
+        budgets = item.stash.get(_budgets, {})
+        item.stash[_report] = describe_test(frames, budgets, variant_of(item))
     except VeoError as error:
         # The test failed by itself; that its frames are unusable is worth a line.
         item.add_report_section("call", "veo frames", f"not recorded: {error}")
@@ -322,66 +333,6 @@ def _history(item: pytest.Item, series: str) -> History:
 def _baseline_path(config: pytest.Config) -> Path | None:
     text = config.getini(INI_BASELINE)
     return config.rootpath / text if text else None
-
-
-def _read_markers(config: pytest.Config, item: pytest.Item) -> None:
-    """Keep the budget of each named series, under None that of all others.
-
-    Markers of a class or module are defaults for those of its tests.
-
-    Raises:
-        pytest.UsageError: a marker makes no sense; the message names the test.
-    """
-    from pytest_veo.frames.arguments import budget_from
-    from pytest_veo.frames.arguments import read_lines
-
-    try:
-        defaults = read_lines(config.getini(INI_DEFAULTS))
-        asked: dict[str | None, dict[str, object]] = {}
-        for marker in reversed(list(item.iter_markers(MARKER))):
-            if marker.args:
-                raise BadSetting(f"{marker.args[0]!r}: name every argument")
-            series = _text("series", marker.kwargs.get("series"))
-            arguments = {k: v for k, v in marker.kwargs.items() if k != "series"}
-            asked.setdefault(series, dict(defaults)).update(arguments)
-        item.stash[_captures] = [
-            capture
-            for series, arguments in asked.items()
-            if (capture := _take_capture(config, series, arguments)) is not None
-        ]
-        item.stash[_budgets] = {
-            series: budget_from(arguments) for series, arguments in asked.items()
-        }
-    except VeoError as error:
-        raise pytest.UsageError(f"{item.nodeid}: {MARKER}: {error}") from None
-
-
-def _take_capture(
-    config: pytest.Config, series: str | None, arguments: dict[str, object]
-) -> _Capture | None:
-    """The capture that a marker names; its arguments are taken out of the others."""
-    path = arguments.pop("frames_from", None)
-    choice: dict[str, object] = {
-        name: arguments.pop(name)
-        for name in ("process", "swapchain")
-        if name in arguments
-    }
-    if path is None:
-        if choice:
-            name = next(iter(choice))
-            raise BadSetting(f"{name} chooses among the series of frames_from: name it")
-        return None
-    if not isinstance(path, str | Path):
-        raise BadSetting(f"frames_from={path!r}: it must be the path of a capture")
-    if arguments.get("event") is not None:
-        choice["event"] = arguments["event"]
-    return _Capture(config.rootpath / path, series, choice)
-
-
-def _text(name: str, value: object) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise BadSetting(f"{name}={value!r}: it must be a series' name")
-    return value
 
 
 def _reports(terminal: pytest.TerminalReporter) -> list[pytest.TestReport]:

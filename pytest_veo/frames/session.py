@@ -25,6 +25,8 @@ from pytest_veo.frames.sweep import draw_table
 from pytest_veo.frames.sweep import row_of
 from pytest_veo.frames.text import explain
 from pytest_veo.frames.text import headline
+from pytest_veo.frames.variants import Variant
+from pytest_veo.frames.variants import cell_of
 from pytest_veo.frames.verdict import FrameVerdict
 from pytest_veo.frames.verdict import Outcome
 
@@ -64,6 +66,7 @@ def judge_test(
     *,
     noise: MachineNoise | None = None,
     history: Callable[[str], History] = lambda series: {},
+    variant: Variant | None = None,
 ) -> FrameReport:
     """Judge every series of a test; those without a budget are only described.
 
@@ -72,6 +75,7 @@ def judge_test(
         budgets: what may be done.
         noise: what the machine added meanwhile.
         history: figures of earlier runs, by series name.
+        variant: which cell of a parametrized test this is.
 
     Raises:
         FramesError: a series cannot be judged by its budget, or be read at all.
@@ -90,17 +94,37 @@ def judge_test(
         runs = history(name) if budget.baseline else {}
         judged[name] = judge(series, budget, noise=live, history=runs)
     rows = [_rows(sweep, judged) for sweep in frames.sweeps]
-    records = [record_of(recorded[name], each) for name, each in judged.items()]
+    records = [
+        _record(recorded[name], each, budgets, variant) for name, each in judged.items()
+    ]
     records += [{"sweep": plain(table), "text": draw_table(table)} for table in rows]
     records += _comparisons(frames)
     return _sum_up(records, judged, budgets, [draw_table(table) for table in rows])
 
 
-def describe_test(frames: Frames) -> FrameReport:
+def describe_test(
+    frames: Frames, budgets: Budgets, variant: Variant | None = None
+) -> FrameReport:
     """The figures of a test that failed by itself: its frames are not judged."""
-    recorded = frames.recorded()
-    records = [record_of(each, frame_stats(each)) for each in recorded.values()]
+    records = [
+        _record(each, frame_stats(each), budgets, variant)
+        for each in frames.recorded().values()
+    ]
     return FrameReport(records=records + _comparisons(frames), broken=False)
+
+
+def _record(
+    series: FrameSeries,
+    judged: FrameVerdict | FrameStats,
+    budgets: Budgets,
+    variant: Variant | None,
+) -> dict[str, Any]:
+    record = record_of(series, judged)
+    if variant is not None and _budget_for(series.name, budgets) is not None:
+        stats = judged.stats if isinstance(judged, FrameVerdict) else judged
+        outcome = judged.outcome if isinstance(judged, FrameVerdict) else None
+        record["cell"] = cell_of(variant, stats, outcome)
+    return record
 
 
 def _comparisons(frames: Frames) -> list[dict[str, Any]]:
@@ -124,9 +148,9 @@ def _rows(sweep: Sweep, judged: Mapping[str, FrameVerdict | FrameStats]) -> list
     for cell in sweep.cells:
         each = judged.get(cell.frames.name)
         if isinstance(each, FrameVerdict):
-            found.append(row_of(cell, each.stats, each.outcome))
+            found.append(row_of(cell.parameters, each.stats, each.outcome))
         elif each is not None:
-            found.append(row_of(cell, each, None))
+            found.append(row_of(cell.parameters, each, None))
     return found
 
 

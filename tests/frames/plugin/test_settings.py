@@ -102,6 +102,21 @@ def test_a_baseline_grows_by_passed_runs_and_is_held(
     assert again == document
 
 
+def test_the_option_of_the_leak_check_updates_this_baseline_too(
+    pytester: pytest.Pytester, run: Run
+) -> None:
+    conftest = """
+def pytest_addoption(parser):
+    parser.addoption("--veo-update-baseline", action="store_true")
+"""
+    ini = "veo_jitter_baseline = frames.json"
+    run(BASELINE, ini=ini, conftest=conftest).assert_outcomes(passed=1)
+    assert not (pytester.path / "frames.json").exists()
+    run(BASELINE, "--veo-update-baseline", ini=ini, conftest=conftest)
+    document = json.loads((pytester.path / "frames.json").read_text())
+    assert list(document["series"]) == ["test_suite.py::test_loop::loop"]
+
+
 def test_a_baseline_that_is_not_named_or_not_readable_fails(
     pytester: pytest.Pytester, run: Run
 ) -> None:
