@@ -1,7 +1,7 @@
 """What recording a frame costs, and how long judging many takes.
 
 Marks: a tick at most 300 ns and 16 bytes; one million frames judged with all
-statistics in 0.3 s, ten million in 3 s and 1 GiB. CPU time is told, which is what an idle
+statistics in 0.3 s, ten million in 3 s and 1 GiB. CPU time is told, what an idle
 machine takes; on a loaded one the clock on the wall shows more.
 
 Run: python benchmarks/frames_speed.py

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_veo.errors import FramesError
 from pytest_veo.frames.baseline import History
 from pytest_veo.frames.budget import JitterBudget
 from pytest_veo.frames.budget import OnInconclusive
@@ -78,12 +79,16 @@ def judge_test(
         variant: which cell of a parametrized test this is.
 
     Raises:
-        FramesError: a series cannot be judged by its budget, or be read at all.
+        FramesError: a series cannot be judged by its budget, or be read at all; or a
+            budget is for a series that was not recorded.
         BadSetting: a limit is finer than the clock can tell.
     """
     recorded = frames.recorded()
     if not recorded and not frames.compared and budgets:
         return FrameReport(records=[], broken=True, failure=NO_FRAMES)
+    missing = [name for name in budgets if name is not None and name not in recorded]
+    if missing:
+        raise FramesError(_not_recorded(missing[0], list(recorded)))
     judged: dict[str, FrameVerdict | FrameStats] = {}
     for name, series in recorded.items():
         budget = _budget_for(name, budgets)
@@ -133,6 +138,14 @@ def _comparisons(frames: Frames) -> list[dict[str, Any]]:
         for turns in frames.compared
         for comparison in turns.comparisons
     ]
+
+
+def _not_recorded(name: str, recorded: list[str]) -> str:
+    there = ", ".join(map(repr, recorded[:_ALSO])) or "none"
+    return (
+        f"series={name!r}: no series of that name was recorded, so nothing is known of "
+        f"its pace; there are: {there}"
+    )
 
 
 def _is_live(series: FrameSeries) -> bool:

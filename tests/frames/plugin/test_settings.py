@@ -36,7 +36,7 @@ def test_ini_lines_are_defaults_of_the_marker(run: Run) -> None:
         ),
         (
             "veo_jitter = warmup = soon",
-            "*veo_jitter: 'soon': write a duration such as '16.7 ms'",
+            "*veo_jitter: warmup: 'soon': write a duration such as '16.7 ms'",
         ),
         (
             "veo_jitter = max_over = 3",
