@@ -22,6 +22,8 @@ from pytest_veo.frames_markers import MARKER
 from pytest_veo.frames_markers import Capture
 from pytest_veo.frames_markers import read_markers
 from pytest_veo.frames_markers import variant_of
+from pytest_veo.frames_reports import SECTION
+from pytest_veo.frames_reports import FrameReports
 from pytest_veo.units import parse_ns
 
 
@@ -34,15 +36,13 @@ if TYPE_CHECKING:
 
 
 FIXTURE = "veo_frames"
+RERUN_PLUGIN = "veo-rerun"
+"""Registered while the leak check runs a test again."""
 INI_NULL = "veo_jitter_null"
 INI_BASELINE = "veo_jitter_baseline"
 OPTION_UPDATE = "--veo-jitter-update-baseline"
 OTHER_UPDATE = "veo_update_baseline"
 """The leak check's option of that meaning: it stands for both."""
-SECTION = "veo frames"
-REPORT_ATTRIBUTE = "veo_frames"
-"""On the call report of a test that recorded frames: a list of plain dicts."""
-
 _MARKER_LINE = (
     "veo_jitter(*, target_fps, p50_ms, p95_ms, p99_ms, max_ms, max_over=(ms, rate), "
     "max_drop_rate, max_drops_per_s=(warn, critical, window_s), max_hitches_per_min, "
@@ -55,6 +55,7 @@ _frames: pytest.StashKey[Frames] = pytest.StashKey()
 _budgets: pytest.StashKey[dict[str | None, JitterBudget]] = pytest.StashKey()
 _captures: pytest.StashKey[list[Capture]] = pytest.StashKey()
 _report: pytest.StashKey[FrameReport] = pytest.StashKey()
+_kept: pytest.StashKey[FrameReports] = pytest.StashKey()
 _null_ns: pytest.StashKey[int] = pytest.StashKey()
 
 
@@ -102,6 +103,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_null_ns] = parse_ns(config.getini(INI_NULL), "ms")
     except VeoError as error:
         raise pytest.UsageError(f"{INI_NULL}: {error}") from None
+    config.stash[_kept] = FrameReports()
+    config.pluginmanager.register(config.stash[_kept], "veo-frame-reports")
 
 
 @pytest.hookimpl(trylast=True)
@@ -113,14 +116,22 @@ def pytest_collection_modifyitems(
     Raises:
         pytest.UsageError: a marker, or an ini line, makes no sense.
     """
-    records = False
+    records = judges = False
     for item in items:
         marked = item.get_closest_marker(MARKER) is not None
         if marked:
+            judges = True
             item.stash[_budgets], item.stash[_captures] = read_markers(config, item)
         records = records or marked or FIXTURE in getattr(item, "fixturenames", ())
-    if records:
-        config.pluginmanager.register(JitterJudge(), "veo-jitter")
+    if not records or config.option.collectonly:
+        return
+    config.pluginmanager.register(JitterJudge(), "veo-jitter")
+    # What the first test would have to open or load is nothing that it keeps.
+    config.stash[_kept].spool.open()
+    if judges:
+        from pytest_veo.frames.session import warm_up
+
+        warm_up()
 
 
 @pytest.fixture
@@ -152,6 +163,9 @@ class JitterJudge:
         budgets = item.stash.get(_budgets, {})
         if not budgets and item.stash.get(_frames, None) is None:
             return (yield)
+        if item.config.pluginmanager.has_plugin(RERUN_PLUGIN):
+            # The leak check runs the test again; its frames were judged before.
+            return (yield)
         from pytest_veo.frames import noise
         from pytest_veo.frames import session
 
@@ -182,35 +196,11 @@ class JitterJudge:
         report = yield
         judged = item.stash.get(_report, None)
         if call.when == "call" and judged is not None:
-            setattr(report, REPORT_ATTRIBUTE, judged.records)
+            item.config.stash[_kept].attach(report, judged.records)
             if judged.section:
                 report.sections.append((SECTION, judged.section))
             del item.stash[_report]
         return report
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell of sweeps, and of tests whose frames proved nothing."""
-    reports = _reports(terminalreporter)
-    told = [
-        (report.nodeid, text)
-        for report in reports
-        for title, text in report.sections
-        if title == SECTION
-    ]
-    records = [
-        record for report in reports for record in getattr(report, REPORT_ATTRIBUTE, ())
-    ]
-    if any("cell" in record for record in records):
-        from pytest_veo.frames.variants import tables_of
-
-        told += tables_of(records)
-    if not told:
-        return
-    terminalreporter.section(SECTION)
-    for nodeid, text in told:
-        terminalreporter.write_line(nodeid, bold=True)
-        terminalreporter.write_line(text)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -231,10 +221,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
     entries = {
         f"{report.nodeid}::{record['series']}": entry_from_record(record)
-        for report in _reports(terminal)
-        if report.passed
-        for record in getattr(report, REPORT_ATTRIBUTE, ())
-        if "series" in record
+        for report, record in config.stash[_kept].records(terminal)
+        if report.passed and "series" in record
     }
     add_to_history(path, entries, RUNS_KEPT)
 
@@ -333,12 +321,3 @@ def _history(item: pytest.Item, series: str) -> History:
 def _baseline_path(config: pytest.Config) -> Path | None:
     text = config.getini(INI_BASELINE)
     return config.rootpath / text if text else None
-
-
-def _reports(terminal: pytest.TerminalReporter) -> list[pytest.TestReport]:
-    return [
-        report
-        for reports in terminal.stats.values()
-        for report in reports
-        if isinstance(report, pytest.TestReport) and report.when == "call"
-    ]

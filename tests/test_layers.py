@@ -33,6 +33,7 @@ FLOORS: dict[str, int] = {
     "measure": 6,
     "rerun": 6,
     "frames_markers": 6,
+    "frames_reports": 6,
     "frames_plugin": 7,
     "frames_cli": 7,
     "results": 7,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
 
 from pytest_veo.errors import FramesError
+from pytest_veo.errors import MissingDependency
 from pytest_veo.frames.baseline import History
 from pytest_veo.frames.budget import JitterBudget
 from pytest_veo.frames.budget import OnInconclusive
 from pytest_veo.frames.collection import Frames
 from pytest_veo.frames.jitter import judge
 from pytest_veo.frames.noise import MachineNoise
+from pytest_veo.frames.noise import describe_null
+from pytest_veo.frames.noise import null_loop
 from pytest_veo.frames.record import plain
 from pytest_veo.frames.record import record_of
 from pytest_veo.frames.series import Clock
@@ -105,6 +109,16 @@ def judge_test(
     records += [{"sweep": plain(table), "text": draw_table(table)} for table in rows]
     records += _comparisons(frames)
     return _sum_up(records, judged, budgets, [draw_table(table) for table in rows])
+
+
+def warm_up() -> None:
+    """Load what judging needs, so that no test seems to have brought it in."""
+    frames = Frames()
+    frames.extend(range(0, 400_000_000, 1_000_000))
+    budget = JitterBudget(p95_ms=5, max_over=(5, 0.01), max_hitches_per_min=1)
+    # What is missing is told by the test that needs it.
+    with contextlib.suppress(MissingDependency):
+        judge_test(frames, {None: budget}, noise=describe_null(null_loop(2_000_000)))
 
 
 def describe_test(
