@@ -66,6 +66,7 @@ class FrameRecorder:
         "_declared",
         "_given",
         "_lock",
+        "_others",
         "_stamps",
         "clock_name",
         "event",
@@ -97,10 +98,16 @@ class FrameRecorder:
         self._columns: dict[str, array.array[int]] = {}
         self._lock = threading.Lock()
         self._given = False
-        self.tick = _tick(name, self._stamps.append, clock)
+        self._others: set[int] = set()
+        self.tick = _tick(name, self._stamps.append, clock, self._others.add)
 
     def __len__(self) -> int:
         return len(self._stamps)
+
+    @property
+    def is_of_other_threads(self) -> bool:
+        """Whether a thread other than the one that made this has recorded frames."""
+        return bool(self._others)
 
     def add(
         self,
@@ -285,14 +292,21 @@ def _put(columns: dict[str, array.array[int]], key: str, row: int, value: int) -
 
 
 def _tick(
-    name: str, append: Callable[[int], None], clock: ClockRead
+    name: str,
+    append: Callable[[int], None],
+    clock: ClockRead,
+    note_thread: Callable[[int], None],
 ) -> Callable[[], None]:
+    home, current = threading.get_ident(), threading.get_ident
+
     def tick() -> None:
         # A `try` that nothing is raised in costs nothing.
         try:
             append(clock())
         except (TypeError, OverflowError) as error:
             raise FramesError(f"{name}: its clock: {_NO_STAMPS}: {error}") from None
+        if current() != home:
+            note_thread(current())
 
     return tick
 

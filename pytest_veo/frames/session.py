@@ -105,6 +105,8 @@ def judge_test(
             judged[name] = frame_stats(series)
             continue
         live = noise if _is_live(series) else None
+        if live is not None and frames.is_of_other_threads(name):
+            live = live.of_other_threads(series.span_ns)
         runs = history(name) if budget.baseline else {}
         judged[name] = judge(series, budget, noise=live, history=runs)
     rows = [_rows(sweep, judged) for sweep in frames.sweeps]
