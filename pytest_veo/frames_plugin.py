@@ -24,6 +24,7 @@ from pytest_veo.frames_markers import read_markers
 from pytest_veo.frames_markers import variant_of
 from pytest_veo.frames_reports import SECTION
 from pytest_veo.frames_reports import FrameReports
+from pytest_veo.units import format_ns
 from pytest_veo.units import parse_ns
 
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 
 FIXTURE = "veo_frames"
+LONGEST_NULL_NS = 60_000_000_000
 RERUN_PLUGIN = "veo-rerun"
 """Registered while the leak check runs a test again."""
 INI_NULL = "veo_jitter_null"
@@ -96,13 +98,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker.
 
     Raises:
-        pytest.UsageError: the length of the null loop is no duration.
+        pytest.UsageError: the length of the null loop is no duration, or a baseline
+            is to be updated that is not named or no baseline.
     """
     config.addinivalue_line("markers", _MARKER_LINE)
     try:
-        config.stash[_null_ns] = parse_ns(config.getini(INI_NULL), "ms")
+        null_ns = parse_ns(config.getini(INI_NULL), "ms")
     except VeoError as error:
         raise pytest.UsageError(f"{INI_NULL}: {error}") from None
+    if null_ns > LONGEST_NULL_NS:
+        raise pytest.UsageError(
+            f"{INI_NULL}: at most {format_ns(LONGEST_NULL_NS)}, before every test"
+        )
+    config.stash[_null_ns] = null_ns
+    _check_update(config)
     config.stash[_kept] = FrameReports()
     config.pluginmanager.register(config.stash[_kept], "veo-frame-reports")
 
@@ -203,6 +212,8 @@ class JitterJudge:
         return report
 
 
+# Last: an error ends the hook for all who come after.
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Add this run to the baseline, when that was asked for."""
     config = session.config
@@ -224,7 +235,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         for report, record in config.stash[_kept].records(terminal)
         if report.passed and "series" in record
     }
-    add_to_history(path, entries, RUNS_KEPT)
+    try:
+        add_to_history(path, entries, RUNS_KEPT)
+    except VeoError as error:
+        pytest.exit(f"{OPTION_UPDATE}: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 def _judge(
@@ -316,6 +330,22 @@ def _history(item: pytest.Item, series: str) -> History:
             f"the baseline is not named: set {INI_BASELINE} in the ini file"
         )
     return read_history(path, f"{item.nodeid}::{series}")
+
+
+def _check_update(config: pytest.Config) -> None:
+    if not config.getoption(OPTION_UPDATE):
+        return
+    path = _baseline_path(config)
+    if path is None:
+        raise pytest.UsageError(
+            f"{OPTION_UPDATE}: name the file: set {INI_BASELINE} in the ini file"
+        )
+    from pytest_veo.frames.baseline import read_history
+
+    try:
+        read_history(path, "")
+    except VeoError as error:
+        raise pytest.UsageError(f"{OPTION_UPDATE}: {error}") from None
 
 
 def _baseline_path(config: pytest.Config) -> Path | None:

@@ -130,6 +130,54 @@ def test_a_baseline_that_is_not_named_or_not_readable_fails(
     result.stdout.fnmatch_lines(["veo_jitter: *frames.json: no frame baseline: *"])
 
 
+@pytest.mark.parametrize(
+    ("text", "ini", "message"),
+    [
+        (
+            None,
+            "",
+            "--veo-jitter-update-baseline: name the file: set veo_jitter_baseline in *",
+        ),
+        ("[]", "veo_jitter_baseline = x.json", "*x.json: no frame baseline: *"),
+    ],
+    ids=["not-named", "no-baseline"],
+)
+def test_a_baseline_that_cannot_be_updated_stops_the_session(
+    pytester: pytest.Pytester, run: Run, text: str | None, ini: str, message: str
+) -> None:
+    if text is not None:
+        (pytester.path / "x.json").write_text(text)
+    result = run(SLOW_START, "--veo-jitter-update-baseline", ini=ini)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+
+
+def test_a_baseline_that_cannot_be_written_is_an_error_of_one_line(
+    pytester: pytest.Pytester, run: Run
+) -> None:
+    result = run(
+        "def test_nothing():\n    pass",
+        "--veo-jitter-update-baseline",
+        ini="veo_jitter_baseline = kept/x.json",
+        conftest="""
+from pathlib import Path
+
+def pytest_collection_finish():
+    Path("kept").write_text("")
+""",
+    )
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["Exit: --veo-jitter-update-baseline: *x.json: the baseline cannot be written*"]
+    )
+
+
+def test_a_null_loop_has_an_end(run: Run) -> None:
+    result = run(SLOW_START, ini="veo_jitter_null = 100 h")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: veo_jitter_null: *"])
+
+
 def test_the_marker_is_documented(run: Run) -> None:
     result = run("", "--markers")
     result.stdout.fnmatch_lines(["@pytest.mark.veo_jitter(*, target_fps, p50_ms, *"])
