@@ -68,7 +68,9 @@ def test_what_frames_need_is_nobodys_growth(
     assert "1 failed, 4 passed" in said
     told = said.partition("= veo =")[2].partition("= veo frames =")[0]
     assert "::test_leaks: leaked 293" in told
-    blamed = [line for line in told.splitlines() if "::" in line]
+    # Of suspicions nobody followed up the largest is told: an empty test's, as like.
+    lines = [line for line in told.splitlines() if "the largest is" not in line]
+    blamed = [line for line in lines if "::" in line]
     assert len(blamed) == 1, told
 
 
