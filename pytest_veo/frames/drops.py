@@ -141,9 +141,11 @@ def _behind(series: FrameSeries, target_ns: float) -> Int64s:
 
     A frame that was late and is made up for by a short one leaves no trace.
     """
-    since = series.stamps_ns - series.stamps_ns[0]
-    slots: Int64s = np.rint(since / target_ns).astype(np.int64)
-    return slots - np.arange(slots.size, dtype=np.int64)
+    slots = (series.stamps_ns - series.stamps_ns[0]) / target_ns
+    np.rint(slots, out=slots)
+    slots -= np.arange(slots.size)
+    behind: Int64s = slots.astype(np.int64)
+    return behind
 
 
 def _undisplayed(series: FrameSeries) -> tuple[Int64s, Int64s]:
