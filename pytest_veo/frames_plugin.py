@@ -12,12 +12,19 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import NamedTuple
 
 import pytest
 
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import VeoError
+from pytest_veo.frames_markers import INI_DEFAULTS
+from pytest_veo.frames_markers import MARKER
+from pytest_veo.frames_markers import Capture
+from pytest_veo.frames_markers import read_markers
+from pytest_veo.frames_markers import variant_of
+from pytest_veo.frames_reports import SECTION
+from pytest_veo.frames_reports import FrameReports
+from pytest_veo.units import format_ns
 from pytest_veo.units import parse_ns
 
 
@@ -29,17 +36,15 @@ if TYPE_CHECKING:
     from pytest_veo.frames.session import FrameReport
 
 
-MARKER = "veo_jitter"
 FIXTURE = "veo_frames"
-INI_DEFAULTS = "veo_jitter"
+LONGEST_NULL_NS = 60_000_000_000
+RERUN_PLUGIN = "veo-rerun"
+"""Registered while the leak check runs a test again."""
 INI_NULL = "veo_jitter_null"
 INI_BASELINE = "veo_jitter_baseline"
 OPTION_UPDATE = "--veo-jitter-update-baseline"
 OPTION_BOTH = "--veo-update-baseline"
 """Of the leak check's plugin: updates its baseline and this one."""
-SECTION = "veo frames"
-REPORT_ATTRIBUTE = "veo_frames"
-"""On the call report of a test that recorded frames: a list of plain dicts."""
 
 _MARKER_LINE = (
     "veo_jitter(*, target_fps, p50_ms, p95_ms, p99_ms, max_ms, max_over=(ms, rate), "
@@ -51,20 +56,11 @@ _MARKER_LINE = (
 
 _frames: pytest.StashKey[Frames] = pytest.StashKey()
 _budgets: pytest.StashKey[dict[str | None, JitterBudget]] = pytest.StashKey()
-_captures: pytest.StashKey[list[_Capture]] = pytest.StashKey()
+_captures: pytest.StashKey[list[Capture]] = pytest.StashKey()
 _report: pytest.StashKey[FrameReport] = pytest.StashKey()
 _earlier: pytest.StashKey[Mapping[tuple[str, str], History]] = pytest.StashKey()
+_kept: pytest.StashKey[FrameReports] = pytest.StashKey()
 _null_ns: pytest.StashKey[int] = pytest.StashKey()
-
-
-class _Capture(NamedTuple):
-    """A file whose frames a marker wants judged."""
-
-    path: Path
-    series: str | None
-    """What to call its series; None leaves the file's own name."""
-    choice: dict[str, object]
-    """Which of its series: `process`, `swapchain`, `event`."""
 
 
 # The class is reached through an attribute that type checkers do not follow.
@@ -105,13 +101,22 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker.
 
     Raises:
-        pytest.UsageError: the length of the null loop is no duration.
+        pytest.UsageError: the length of the null loop is no duration, or a baseline
+            is to be updated that is not named or no baseline.
     """
     config.addinivalue_line("markers", _MARKER_LINE)
     try:
-        config.stash[_null_ns] = parse_ns(config.getini(INI_NULL), "ms")
+        null_ns = parse_ns(config.getini(INI_NULL), "ms")
     except VeoError as error:
         raise pytest.UsageError(f"{INI_NULL}: {error}") from None
+    if null_ns > LONGEST_NULL_NS:
+        raise pytest.UsageError(
+            f"{INI_NULL}: at most {format_ns(LONGEST_NULL_NS)}, before every test"
+        )
+    config.stash[_null_ns] = null_ns
+    _check_update(config)
+    config.stash[_kept] = FrameReports()
+    config.pluginmanager.register(config.stash[_kept], "veo-frame-reports")
 
 
 @pytest.hookimpl(trylast=True)
@@ -123,14 +128,22 @@ def pytest_collection_modifyitems(
     Raises:
         pytest.UsageError: a marker, or an ini line, makes no sense.
     """
-    records = False
+    records = judges = False
     for item in items:
         marked = item.get_closest_marker(MARKER) is not None
         if marked:
-            _read_markers(config, item)
+            judges = True
+            item.stash[_budgets], item.stash[_captures] = read_markers(config, item)
         records = records or marked or FIXTURE in getattr(item, "fixturenames", ())
-    if records:
-        config.pluginmanager.register(JitterJudge(), "veo-jitter")
+    if not records or config.option.collectonly:
+        return
+    config.pluginmanager.register(JitterJudge(), "veo-jitter")
+    # What the first test would have to open or load is nothing that it keeps.
+    config.stash[_kept].spool.open()
+    if judges:
+        from pytest_veo.frames.session import warm_up
+
+        warm_up()
 
 
 @pytest.fixture
@@ -162,6 +175,9 @@ class JitterJudge:
         budgets = item.stash.get(_budgets, {})
         if not budgets and item.stash.get(_frames, None) is None:
             return (yield)
+        if item.config.pluginmanager.has_plugin(RERUN_PLUGIN):
+            # The leak check runs the test again; its frames were judged before.
+            return (yield)
         from pytest_veo.frames import noise
         from pytest_veo.frames import session
 
@@ -192,29 +208,15 @@ class JitterJudge:
         report = yield
         judged = item.stash.get(_report, None)
         if call.when == "call" and judged is not None:
-            setattr(report, REPORT_ATTRIBUTE, judged.records)
+            item.config.stash[_kept].attach(report, judged.records)
             if judged.section:
                 report.sections.append((SECTION, judged.section))
             del item.stash[_report]
         return report
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell of sweeps, and of tests whose frames proved nothing."""
-    told = [
-        (report.nodeid, text)
-        for report in _reports(terminalreporter)
-        for title, text in report.sections
-        if title == SECTION
-    ]
-    if not told:
-        return
-    terminalreporter.section(SECTION)
-    for nodeid, text in told:
-        terminalreporter.write_line(nodeid, bold=True)
-        terminalreporter.write_line(text)
-
-
+# Last: an error ends the hook for all who come after.
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Add this run to the baseline, when that was asked for."""
     config = session.config
@@ -232,12 +234,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
     entries = {
         f"{report.nodeid}::{record['series']}": entry_from_record(record)
-        for report in _reports(terminal)
-        if report.passed
-        for record in getattr(report, REPORT_ATTRIBUTE, ())
-        if "series" in record
+        for report, record in config.stash[_kept].records(terminal)
+        if report.passed and "series" in record
     }
-    add_to_history(path, entries, RUNS_KEPT)
+    try:
+        add_to_history(path, entries, RUNS_KEPT)
+    except VeoError as error:
+        pytest.exit(f"{OPTION_UPDATE}: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 def _judge(
@@ -251,12 +254,18 @@ def _judge(
     def history(series: str) -> History:
         return _history(item, series)
 
+    def judge() -> FrameReport:
+        variant = variant_of(item)
+        return judge_test(
+            frames, budgets, noise=machine, history=history, variant=variant
+        )
+
     try:
-        report = judge_test(frames, budgets, noise=machine, history=history)
+        report = judge()
         if report.failed_outright and machine is not None and machine.frames:
             # What was quiet before may be loud by now: look again before accusing.
             machine = machine.worse(_null_loop(item.config))
-            report = judge_test(frames, budgets, noise=machine, history=history)
+            report = judge()
     except VeoError as error:
         raise JitterExceeded(f"veo_jitter: {error}", pytrace=False) from None
     item.stash[_report] = report
@@ -296,7 +305,8 @@ def _describe(item: pytest.Item) -> None:
     if frames is None:
         return
     try:
-        item.stash[_report] = describe_test(frames)
+        budgets = item.stash.get(_budgets, {})
+        item.stash[_report] = describe_test(frames, budgets, variant_of(item))
     except VeoError as error:
         # The test failed by itself; that its frames are unusable is worth a line.
         item.add_report_section("call", "veo frames", f"not recorded: {error}")
@@ -347,75 +357,22 @@ def _options_text(config: pytest.Config, name: str) -> str:
     return options.text(config, name)[0]
 
 
+def _check_update(config: pytest.Config) -> None:
+    if not config.getoption(OPTION_UPDATE):
+        return
+    path = _baseline_path(config)
+    if path is None:
+        raise pytest.UsageError(
+            f"{OPTION_UPDATE}: name the file: set {INI_BASELINE} in the ini file"
+        )
+    from pytest_veo.frames.baseline import read_history
+
+    try:
+        read_history(path, "")
+    except VeoError as error:
+        raise pytest.UsageError(f"{OPTION_UPDATE}: {error}") from None
+
+
 def _baseline_path(config: pytest.Config) -> Path | None:
     text = config.getini(INI_BASELINE)
     return config.rootpath / text if text else None
-
-
-def _read_markers(config: pytest.Config, item: pytest.Item) -> None:
-    """Keep the budget of each named series, under None that of all others.
-
-    Markers of a class or module are defaults for those of its tests.
-
-    Raises:
-        pytest.UsageError: a marker makes no sense; the message names the test.
-    """
-    from pytest_veo.frames.arguments import budget_from
-    from pytest_veo.frames.arguments import read_lines
-
-    try:
-        defaults = read_lines(config.getini(INI_DEFAULTS))
-        asked: dict[str | None, dict[str, object]] = {}
-        for marker in reversed(list(item.iter_markers(MARKER))):
-            if marker.args:
-                raise BadSetting(f"{marker.args[0]!r}: name every argument")
-            series = _text("series", marker.kwargs.get("series"))
-            arguments = {k: v for k, v in marker.kwargs.items() if k != "series"}
-            asked.setdefault(series, dict(defaults)).update(arguments)
-        item.stash[_captures] = [
-            capture
-            for series, arguments in asked.items()
-            if (capture := _take_capture(config, series, arguments)) is not None
-        ]
-        item.stash[_budgets] = {
-            series: budget_from(arguments) for series, arguments in asked.items()
-        }
-    except VeoError as error:
-        raise pytest.UsageError(f"{item.nodeid}: {MARKER}: {error}") from None
-
-
-def _take_capture(
-    config: pytest.Config, series: str | None, arguments: dict[str, object]
-) -> _Capture | None:
-    """The capture that a marker names; its arguments are taken out of the others."""
-    path = arguments.pop("frames_from", None)
-    choice: dict[str, object] = {
-        name: arguments.pop(name)
-        for name in ("process", "swapchain")
-        if name in arguments
-    }
-    if path is None:
-        if choice:
-            name = next(iter(choice))
-            raise BadSetting(f"{name} chooses among the series of frames_from: name it")
-        return None
-    if not isinstance(path, str | Path):
-        raise BadSetting(f"frames_from={path!r}: it must be the path of a capture")
-    if arguments.get("event") is not None:
-        choice["event"] = arguments["event"]
-    return _Capture(config.rootpath / path, series, choice)
-
-
-def _text(name: str, value: object) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise BadSetting(f"{name}={value!r}: it must be a series' name")
-    return value
-
-
-def _reports(terminal: pytest.TerminalReporter) -> list[pytest.TestReport]:
-    return [
-        report
-        for reports in terminal.stats.values()
-        for report in reports
-        if isinstance(report, pytest.TestReport) and report.when == "call"
-    ]

@@ -222,7 +222,7 @@ class Rerunner:
             self._stack.callback(self._unraisable.extend, queued)
         self._stack.enter_context(silence(config))
         self._warnings = self._stack.enter_context(warnings.catch_warnings(record=True))
-        config.pluginmanager.register(self)
+        config.pluginmanager.register(self, "veo-rerun")
         self._stack.callback(config.pluginmanager.unregister, self)
         return self
 

@@ -32,6 +32,8 @@ FLOORS: dict[str, int] = {
     "settings": 6,
     "measure": 6,
     "rerun": 6,
+    "frames_markers": 6,
+    "frames_reports": 6,
     "frames_plugin": 7,
     "frames_cli": 7,
     "archiving": 7,

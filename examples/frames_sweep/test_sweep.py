@@ -1,6 +1,6 @@
 """One budget over a grid: how deep must the frame queue be for this renderer?
 
-The pipeline is played through on its own clock, so the table is the same everywhere.
+The pipeline is played through on its own clock, so the tables are the same everywhere.
 Run: pytest examples/frames_sweep
 """
 
@@ -62,3 +62,11 @@ def test_queue_is_too_short_for_slow_renderers(veo_frames):
     ):
         depth, latency_ms = cell["frame_queue_depth"], cell["render_latency_ms"]
         play(time, cell.frames, depth, latency_ms)
+
+
+@pytest.mark.veo_jitter(event="display", target_fps=60, p95_ms=17, max_drop_rate=0.06)
+@pytest.mark.parametrize("render_latency_ms", [8, 15])
+@pytest.mark.parametrize("frame_queue_depth", [2, 4])
+def test_each_cell_is_a_test(veo_frames, frame_queue_depth, render_latency_ms):
+    veo_frames.clock = time = PlayedTime()
+    play(time, veo_frames.series("preview"), frame_queue_depth, render_latency_ms)

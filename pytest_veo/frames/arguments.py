@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Any
 
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import FramesError
+from pytest_veo.errors import VeoError
 from pytest_veo.frames.budget import JitterBudget
 from pytest_veo.frames.series import Event
 from pytest_veo.units import parse_ns
@@ -20,6 +22,7 @@ from pytest_veo.units import parse_ns
 
 _FIELDS = {field.name: field for field in dataclasses.fields(JitterBudget)}
 _HINTS = typing.get_type_hints(JitterBudget)
+_MOST = 1e15
 ARGUMENTS = tuple(name for name in _FIELDS if name != "warmup_ms")
 """What a marker or the ini may say. `warmup` takes frames, or a time as text."""
 
@@ -95,7 +98,10 @@ def _read(name: str, value: object) -> dict[str, Any]:
 
 def _warmup(value: object) -> dict[str, Any]:
     if isinstance(value, str):
-        return {"warmup_ms": parse_ns(value) / 1e6}
+        try:
+            return {"warmup_ms": parse_ns(value) / 1e6}
+        except VeoError as error:
+            raise BadSetting(f"warmup: {error}") from None
     return {"warmup": _number("warmup", value, whole=True)}
 
 
@@ -111,7 +117,14 @@ def _number(name: str, value: object, *, whole: bool) -> float:
     kinds = (int,) if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds):
         raise BadSetting(f"{name}={value!r}: it must be {wanted}")
+    _refuse_beyond_reason(name, value)
     return value
+
+
+def _refuse_beyond_reason(name: str, value: float) -> None:
+    # Infinities are refused where the argument's own range is known.
+    if value not in (math.inf, -math.inf) and abs(value) > _MOST:
+        raise BadSetting(f"{name} is beyond {_MOST:g}: that limits nothing")
 
 
 def _sequence(
@@ -125,4 +138,7 @@ def _sequence(
         noun = "numbers" if kind is float else "names"
         many = f"{length} {noun}" if length is not None else noun
         raise BadSetting(f"{name}={value!r}: it must be {many} in brackets")
-    return tuple(value)  # type: ignore[arg-type]
+    parts: tuple[Any, ...] = tuple(value)  # type: ignore[arg-type]
+    for part in parts if kind is float else ():
+        _refuse_beyond_reason(name, part)
+    return parts

@@ -140,10 +140,10 @@ def _check_numbers(budget: JitterBudget) -> None:
         if value is not None and value < 1:
             raise BadSetting(f"{field}={value}: it must be 1 or more")
     _check_rate("max_drop_rate", budget.max_drop_rate)
-    if budget.baseline_ratio < 1:
+    if not 1 <= budget.baseline_ratio < math.inf:
         raise BadSetting(
-            f"baseline_ratio={budget.baseline_ratio}: below 1 every run would have to "
-            f"be better than the last"
+            f"baseline_ratio={budget.baseline_ratio}: it must be a number, 1 or above: "
+            f"below that every run would have to be better than the last"
         )
 
 
@@ -155,7 +155,7 @@ def _check_pairs(budget: JitterBudget) -> None:
         _check_rate("max_over", rate)
     if budget.max_drops_per_s is not None:
         warn, critical, window_s = budget.max_drops_per_s
-        if not (0 <= warn <= critical and window_s > 0):
+        if not (0 <= warn <= critical < math.inf and 0 < window_s < math.inf):
             raise BadSetting(
                 f"max_drops_per_s={budget.max_drops_per_s}: write (warn, critical, "
                 f"window_s) with 0 <= warn <= critical and window_s above 0"
@@ -190,12 +190,18 @@ def _check_order(budget: JitterBudget) -> None:
                 f"max_over={budget.max_over} and max_ms={budget.max_ms} contradict "
                 f"each other: no frame may be over {budget.max_ms} ms anyway"
             )
-    if budget.target_ns is not None and budget.p50_ms is not None:
-        target_ms = budget.target_ns / 1e6
-        if budget.p50_ms < 0.95 * target_ms:
+    if budget.target_ns is not None:
+        _check_target(budget, budget.target_ns / 1e6)
+
+
+def _check_target(budget: JitterBudget, target_ms: float) -> None:
+    # Neither the middle frame nor the longest can be shorter than the mean for long.
+    for field in ("p50_ms", "max_ms"):
+        limit_ms = getattr(budget, field)
+        if limit_ms is not None and limit_ms < 0.95 * target_ms:
             raise BadSetting(
-                f"p50_ms={budget.p50_ms} and target_fps={budget.target_fps:g} "
-                f"contradict each other: at that rate a frame takes {target_ms:.4g} ms"
+                f"{field}={limit_ms} and target_fps={budget.target_fps:g} contradict "
+                f"each other: at that rate a frame takes {target_ms:.4g} ms"
             )
 
 

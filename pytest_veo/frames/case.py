@@ -181,14 +181,21 @@ def doubt_of_median(case: Case, limit_ns: float) -> str:
     A loop that was held up makes up for it with short frames, and enough of those
     bring the median down. Then the mean is above the limit all the same.
     """
-    kept = case.noise.kept_ns if case.noise is not None else None
     surplus = case.stats.span_ns - case.stats.intervals * limit_ns
-    if kept is None or not 0 < surplus <= kept:
+    if case.noise is None or surplus <= 0:
         return ""
-    return (
-        f"the mean is above the limit, and the machine may have kept this thread from "
-        f"a CPU for {format_ns(kept)}"
-    )
+    kept = case.noise.kept_ns
+    if kept is not None and surplus <= kept:
+        return (
+            f"the mean is above the limit, and the machine may have kept this thread "
+            f"from a CPU for {format_ns(kept)}"
+        )
+    if case.noise.frames and case.noise.max_ns > limit_ns / 2:
+        return (
+            f"the mean is above the limit, and an empty loop was "
+            f"{format_ns(case.noise.max_ns)} late here at most"
+        )
+    return ""
 
 
 def settle(

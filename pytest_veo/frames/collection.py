@@ -160,6 +160,13 @@ class Frames:
         opened = {name: each.series() for name, each in recorders.items()}
         return found | opened | self._imported
 
+    def is_of_other_threads(self, name: str) -> bool:
+        """Whether frames of this series came from other threads than the test's."""
+        recorder = (
+            self._default if name == DEFAULT_SERIES else self._recorders.get(name)
+        )
+        return recorder is not None and recorder.is_of_other_threads
+
     def _refuse_twice(self, name: str) -> None:
         taken = {DEFAULT_SERIES, *self._recorders, *self._cuda, *self._imported}
         if name in taken:

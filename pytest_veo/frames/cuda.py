@@ -28,6 +28,7 @@ from pytest_veo.frames.series import FrameSeries
 
 CudaLibrary = Literal["torch", "cupy"]
 
+_LIBRARIES: tuple[CudaLibrary, ...] = ("torch", "cupy")
 EVENT_RESOLUTION_NS = 500
 """`cudaEventElapsedTime` resolves about half a microsecond."""
 CHAIN_MS = 4096.0
@@ -217,7 +218,13 @@ def events_of(library: CudaLibrary | None = None, stream: Any = None) -> EventSo
         FramesError: the library is not one of the two, or not in use.
     """
     if library is None:
-        library = "torch" if "torch" in sys.modules else "cupy"
+        there = [name for name in _LIBRARIES if name in sys.modules]
+        if not there:
+            raise FramesError(
+                "CUDA frames need a library that the program uses: neither torch nor "
+                "cupy is imported"
+            )
+        library = there[0]
     if library == "torch":
         return TorchEvents(stream)
     if library == "cupy":

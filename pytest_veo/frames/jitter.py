@@ -21,6 +21,7 @@ from pytest_veo.frames.count_rules import drop_rate
 from pytest_veo.frames.distribution import Ordered
 from pytest_veo.frames.noise import MachineNoise
 from pytest_veo.frames.series import FrameSeries
+from pytest_veo.frames.stats import FrameStats
 from pytest_veo.frames.stats import frame_stats
 from pytest_veo.frames.strip import draw_strip
 from pytest_veo.frames.time_rules import TIME_RULES
@@ -29,6 +30,10 @@ from pytest_veo.frames.verdict import FrameVerdict
 from pytest_veo.frames.verdict import Measure
 from pytest_veo.frames.verdict import Outcome
 from pytest_veo.frames.verdict import overall
+
+
+DUPLICATES_TOLD = 0.01
+"""Of a larger share of frames that have the stamp of the one before, a note tells."""
 
 
 def judge(
@@ -58,6 +63,7 @@ def judge(
             f"interval and most frames are missing, so no jitter can be judged; record "
             f"every frame (MangoHud: log_interval=0)"
         )
+    _refuse_a_clock_that_stood_still(judged)
     ordered = Ordered(judged.intervals_ns)
     stats = frame_stats(judged, budget.target_ns, ordered)
     case = open_case(judged, stats, budget, noise, ordered)
@@ -114,7 +120,27 @@ def _findings(
         return (*counted, _too_few(case, needed)), ()
     found = [finding for rule in (*TIME_RULES, *COUNT_RULES) for finding in rule(case)]
     compared, notes = compare_with_baseline(case, history)
+    notes += _tell_of_duplicates(case.stats)
     return (*found, *compared), (*notes, *_warn_of_drops(case, found))
+
+
+def _refuse_a_clock_that_stood_still(series: FrameSeries) -> None:
+    frames = int(series.stamps_ns.size)
+    if frames > 1 and series.span_ns == 0:
+        raise FramesError(
+            f"{series.source or series.name}: all {frames} frames have one stamp: the "
+            f"clock stood still, and no frame time can be told"
+        )
+
+
+def _tell_of_duplicates(stats: FrameStats) -> list[str]:
+    twice = 0 if stats.spread is None else stats.spread.duplicates
+    if twice <= DUPLICATES_TOLD * stats.intervals:
+        return []
+    return [
+        f"{twice} of {stats.intervals} frames have the stamp of the one before: the "
+        f"clock's step is too long for them, or frames were written twice"
+    ]
 
 
 def _warn_of_drops(case: Case, findings: list[Finding]) -> list[str]:

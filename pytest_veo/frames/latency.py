@@ -145,8 +145,11 @@ def _between(
             f"{series.name}: {start.event} is stamped by {start_clock} and {end.event} "
             f"by {end_clock}: bring both to one clock before a latency is taken"
         )
-    both = (start.t_ns != MISSING_NS) & (end.t_ns != MISSING_NS)
-    return _describe(start.event, end.event, end.t_ns[both] - start.t_ns[both])
+    first, last = start.t_ns, end.t_ns
+    if MISSING_NS in (first.min(initial=0), last.min(initial=0)):
+        both = (first != MISSING_NS) & (last != MISSING_NS)
+        first, last = first[both], last[both]
+    return _describe(start.event, end.event, last - first)
 
 
 def _to_refresh(

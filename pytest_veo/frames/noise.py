@@ -58,6 +58,17 @@ class MachineNoise:
                 return excess
         return self.p99_ns if share <= 0.99 else self.max_ns
 
+    def of_other_threads(self, span_ns: int) -> MachineNoise:
+        """What may have kept threads that nobody counted for: all that waited here.
+
+        Args:
+            span_ns: for how long they recorded frames.
+        """
+        if self.pressure is None:
+            return self
+        waited = max(self.waited_ns or 0, round(self.pressure * span_ns))
+        return dataclasses.replace(self, waited_ns=waited)
+
     def worse(self, other: MachineNoise) -> MachineNoise:
         """The larger of each figure; what was waited stays this one's."""
         return dataclasses.replace(

@@ -41,7 +41,11 @@ def keep_pace(series: FrameSeries, target_ns: float) -> Pace | None:
         return None
     since = stamps - stamps[0]
     slots = _slots(series)
-    phase = since - slots * target_ns
+    phase = slots * target_ns
+    np.subtract(since, phase, out=phase)
+    phase_error_ns = max(float(phase.max()), -float(phase.min()))
+    # In the same memory: the largest series fill much of it.
+    steps = np.subtract(series.intervals_ns, target_ns, out=phase[1:])
     periods = int(slots[-1] - slots[0])
     mean_ns = float(since[-1]) / periods if periods > 0 else 0.0
     drift = _vsync_drift(since, target_ns)
@@ -49,8 +53,8 @@ def keep_pace(series: FrameSeries, target_ns: float) -> Pace | None:
     return Pace(
         target_ns=target_ns,
         period_error_ppm=1e6 * (mean_ns - target_ns) / target_ns,
-        phase_error_ns=float(np.abs(phase).max()),
-        jitter_frames=float(np.abs(np.diff(since) - target_ns).mean() / target_ns),
+        phase_error_ns=phase_error_ns,
+        jitter_frames=float(np.abs(steps, out=steps).mean() / target_ns),
         vsync_drift_ppm=1e6 * drift,
         vsync_slip_s=slip_s,
     )

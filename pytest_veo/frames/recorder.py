@@ -6,6 +6,7 @@ Nothing is judged, allocated per frame or locked while bare ticks are recorded.
 from __future__ import annotations
 
 import array
+import operator
 import threading
 import time
 import types
@@ -38,6 +39,8 @@ _KNOWN_CLOCKS: Mapping[ClockRead, tuple[Clock, str]] = {
 _NO_STAGES: Mapping[Event, int] = types.MappingProxyType({})
 _NUMBERS = frozenset({"sequence", "animation_ns", "render_scale", "dropped"})
 """Columns that are no stage."""
+_MOST = -MISSING_NS - 1
+_NO_STAMPS = "stamps are whole numbers of nanoseconds"
 _SCALE_STEPS = 1_000_000
 """Render scales are kept as whole millionths, in the same arrays as the rest."""
 
@@ -60,8 +63,10 @@ class FrameRecorder:
     __slots__ = (
         "_clock",
         "_columns",
+        "_declared",
         "_given",
         "_lock",
+        "_others",
         "_stamps",
         "clock_name",
         "event",
@@ -87,15 +92,22 @@ class FrameRecorder:
         self.event = Event.of(event)
         self.clock_name = known if clock_name is None else Clock.of(clock_name)
         self.resolution_ns = step_ns if resolution_ns is None else resolution_ns
+        self._declared = resolution_ns is not None
         self._clock = clock
         self._stamps = array.array("q")
         self._columns: dict[str, array.array[int]] = {}
         self._lock = threading.Lock()
         self._given = False
-        self.tick = _tick(self._stamps.append, clock)
+        self._others: set[int] = set()
+        self.tick = _tick(name, self._stamps.append, clock, self._others.add)
 
     def __len__(self) -> int:
         return len(self._stamps)
+
+    @property
+    def is_of_other_threads(self) -> bool:
+        """Whether a thread other than the one that made this has recorded frames."""
+        return bool(self._others)
 
     def add(
         self,
@@ -116,31 +128,43 @@ class FrameRecorder:
             render_scale: its resolution as a share of the full one.
             dropped: it was presented and never displayed.
             stages: when it reached each stage, in this series' clock.
+
+        Raises:
+            FramesError: a stamp or number is not whole; nothing is recorded then.
         """
-        stamps, columns = self._stamps, self._columns
+        numbers = {str(event): stamp for event, stamp in stages.items()}
+        if sequence is not None:
+            numbers["sequence"] = sequence
+        if animation_ns is not None:
+            numbers["animation_ns"] = animation_ns
+        if render_scale is not None:
+            numbers["render_scale"] = _scale_steps(self.name, render_scale)
+        if dropped:
+            numbers["dropped"] = 1
+        _check_whole(self.name, {**numbers, "t_ns": 0 if t_ns is None else t_ns})
         with self._lock:
             if t_ns is None:
-                stamps.append(self._clock())
+                self.tick()
             else:
                 self._given = True
-                stamps.append(t_ns)
-            row = len(stamps) - 1
-            if sequence is not None:
-                _put(columns, "sequence", row, sequence)
-            if animation_ns is not None:
-                _put(columns, "animation_ns", row, animation_ns)
-            if render_scale is not None:
-                _put(columns, "render_scale", row, round(render_scale * _SCALE_STEPS))
-            if dropped:
-                _put(columns, "dropped", row, 1)
-            for event, stamp in stages.items():
-                _put(columns, event, row, stamp)
+                self._stamps.append(t_ns)
+            row = len(self._stamps) - 1
+            for key, value in numbers.items():
+                _put(self._columns, key, row, value)
 
     def extend(self, stamps_ns: Iterable[int]) -> None:
-        """Record many stamps of this series' clock at once."""
+        """Record many stamps of this series' clock at once: all, or none on an error.
+
+        Raises:
+            FramesError: one of them is no whole number of nanoseconds.
+        """
         with self._lock:
             self._given = True
-            self._stamps.extend(stamps_ns)
+            try:
+                stamps = array.array("q", stamps_ns)
+            except (TypeError, OverflowError) as error:
+                raise FramesError(f"{self.name}: {_NO_STAMPS}: {error}") from None
+            self._stamps.extend(stamps)
 
     def frame(
         self,
@@ -184,7 +208,7 @@ class FrameRecorder:
             clock=self.clock_name,
             name=self.name,
             source="recorder",
-            resolution_ns=self.resolution_ns,
+            resolution_ns=self._step_of_stamps,
             dropped=_flags(columns.get("dropped")),
             sequence=_complete(columns, "sequence", self.name),
             animation_ns=_complete(columns, "animation_ns", self.name),
@@ -195,6 +219,12 @@ class FrameRecorder:
                 if key not in _NUMBERS
             ),
         )
+
+    @property
+    def _step_of_stamps(self) -> int | None:
+        """The clock's step. Stamps that were handed in tell theirs themselves."""
+        assumed = self._given and not self._declared
+        return None if assumed else self.resolution_ns
 
     @property
     def _may_sort(self) -> bool:
@@ -261,11 +291,51 @@ def _put(columns: dict[str, array.array[int]], key: str, row: int, value: int) -
     column.append(value)
 
 
-def _tick(append: Callable[[int], None], clock: ClockRead) -> Callable[[], None]:
+def _tick(
+    name: str,
+    append: Callable[[int], None],
+    clock: ClockRead,
+    note_thread: Callable[[int], None],
+) -> Callable[[], None]:
+    home, current = threading.get_ident(), threading.get_ident
+
     def tick() -> None:
-        append(clock())
+        # A `try` that nothing is raised in costs nothing.
+        try:
+            append(clock())
+        except (TypeError, OverflowError) as error:
+            raise FramesError(f"{name}: its clock: {_NO_STAMPS}: {error}") from None
+        if current() != home:
+            note_thread(current())
 
     return tick
+
+
+def _check_whole(name: str, numbers: Mapping[str, int]) -> None:
+    for key, value in numbers.items():
+        if type(value) is not int or not MISSING_NS < value <= _MOST:
+            _check_odd(name, key, value)
+
+
+def _check_odd(name: str, key: str, value: object) -> None:
+    """Take what only acts as an int (numpy's), refuse the rest."""
+    try:
+        usable = MISSING_NS < operator.index(value) <= _MOST  # type: ignore[arg-type]
+    except TypeError:
+        usable = False
+    if not usable or isinstance(value, bool):
+        raise FramesError(
+            f"{name}: {key}={value!r}: it must be a whole number of at most 64 bits"
+        )
+
+
+def _scale_steps(name: str, scale: float) -> int:
+    try:
+        return round(scale * _SCALE_STEPS)
+    except (TypeError, ValueError, OverflowError):
+        raise FramesError(
+            f"{name}: render_scale={scale!r}: it must be a number such as 0.75"
+        ) from None
 
 
 def _known(clock: ClockRead) -> tuple[Clock, int | None]:

@@ -170,11 +170,28 @@ def _search(
         # Equal weights see a beat among few other hitches, weights by size one among
         # many small ones; the cap keeps one freeze from being all there is.
         for weights in (np.ones(places.size), np.minimum(sizes, 3 * np.median(sizes))):
+            events = _Events(times, sizes, weights, span, excess + local_ns)
             beat = _beat(times, weights, span, 1e9 / typical_ns)
             if beat is not None:
-                trials = 4 * windows
-                found.append(_describe(beat, trials, times, sizes, weights, span))
+                found.append(_describe(beat, 4 * windows, events))
     return [each for each in found if each is not None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Events:
+    """Long frames as points in time."""
+
+    times_s: Float64s
+    sizes_ns: Float64s
+    weights: Float64s
+    span_s: float
+    intervals_ns: Float64s
+    """All frame times of the stretch: no beat can be seen inside of a long one."""
+
+    def beats(self, hertz: float) -> int:
+        """How many beats a frame could begin on."""
+        beyond_s = np.maximum(self.intervals_ns / 1e9 - 1 / hertz, 0).sum()
+        return max(1, round((self.span_s - float(beyond_s)) * hertz))
 
 
 def _beat(
@@ -203,28 +220,26 @@ def _beat(
     # Twice the true frequency scores as well as the true one, so the lowest of the
     # best is meant; a third of it scores too, but has no power of its own.
     usable = (best >= _SAME_PEAK * best.max()) & (power[lines] >= strongest / 4)
-    line = int(np.argmax(usable)) if usable.any() else int(np.argmax(best))
-    while line + 1 < best.size and best[line + 1] > best[line]:
-        line += 1
-    return float(lines[line] * step_hz), float(best[line])
+    top = int(np.argmax(usable)) if usable.any() else int(np.argmax(best))
+    while top + 1 < best.size and best[top + 1] > best[top]:
+        top += 1
+    return float(lines[top] * step_hz), float(best[top])
 
 
 def _describe(
-    beat: tuple[float, float],
-    trials: int,
-    times_s: Float64s,
-    sizes_ns: Float64s,
-    weights: Float64s,
-    span_s: float,
+    beat: tuple[float, float], trials: int, events: _Events
 ) -> Stutter | None:
     hertz, score = beat
-    p_value = math.exp(-0.4 * score) * trials * max(1.0, 2 * span_s * _MAX_HZ)
+    searched = max(1.0, 2 * events.span_s * _MAX_HZ)
+    p_value = math.exp(-0.4 * score) * trials * searched
     if p_value > _ALARM_P:
         return None
+    times_s = events.times_s
     angle = np.exp(2j * np.pi * hertz * times_s)
-    turns = times_s * hertz - float(np.angle((angle * weights).sum())) / (2 * np.pi)
+    start = float(np.angle((angle * events.weights).sum())) / (2 * np.pi)
+    turns = times_s * hertz - start
     near = np.abs(turns - np.rint(turns)) < 0.1
-    beats = max(1, round(span_s * hertz))
+    beats = events.beats(hertz)
     share = min(1.0, np.unique(np.rint(turns[near])).size / beats)
     if share < _MIN_SHARE_OF_BEATS or near.sum() < _MIN_HITCHES:
         return None
@@ -233,7 +248,7 @@ def _describe(
         hitches=int(times_s.size),
         beats=beats,
         share_of_beats=share,
-        excess_ns=float(np.median(sizes_ns[near])),
+        excess_ns=float(np.median(events.sizes_ns[near])),
         p_value=min(1.0, p_value),
     )
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_veo.errors import FramesError
+from pytest_veo.errors import MissingDependency
 from pytest_veo.frames.baseline import History
 from pytest_veo.frames.budget import JitterBudget
 from pytest_veo.frames.budget import OnInconclusive
 from pytest_veo.frames.collection import Frames
 from pytest_veo.frames.jitter import judge
 from pytest_veo.frames.noise import MachineNoise
+from pytest_veo.frames.noise import describe_null
+from pytest_veo.frames.noise import null_loop
 from pytest_veo.frames.record import plain
 from pytest_veo.frames.record import record_of
 from pytest_veo.frames.series import Clock
@@ -25,6 +30,8 @@ from pytest_veo.frames.sweep import draw_table
 from pytest_veo.frames.sweep import row_of
 from pytest_veo.frames.text import explain
 from pytest_veo.frames.text import headline
+from pytest_veo.frames.variants import Variant
+from pytest_veo.frames.variants import cell_of
 from pytest_veo.frames.verdict import FrameVerdict
 from pytest_veo.frames.verdict import Outcome
 
@@ -37,6 +44,10 @@ NO_FRAMES = (
     "the fixture veo_frames and call tick() once a frame"
 )
 
+ONLY_COMPARED = (
+    "veo_jitter: the runs of turns() are compared with each other and not held to this "
+    "budget, and no other frame was recorded: take the marker off, or record a series"
+)
 _ALSO = 6
 _RECORDER = "recorder"
 _OPEN = (Outcome.INCONCLUSIVE, Outcome.NOT_ENOUGH_FRAMES)
@@ -64,6 +75,7 @@ def judge_test(
     *,
     noise: MachineNoise | None = None,
     history: Callable[[str], History] = lambda series: {},
+    variant: Variant | None = None,
 ) -> FrameReport:
     """Judge every series of a test; those without a budget are only described.
 
@@ -72,14 +84,20 @@ def judge_test(
         budgets: what may be done.
         noise: what the machine added meanwhile.
         history: figures of earlier runs, by series name.
+        variant: which cell of a parametrized test this is.
 
     Raises:
-        FramesError: a series cannot be judged by its budget, or be read at all.
+        FramesError: a series cannot be judged by its budget, or be read at all; or a
+            budget is for a series that was not recorded.
         BadSetting: a limit is finer than the clock can tell.
     """
     recorded = frames.recorded()
-    if not recorded and not frames.compared and budgets:
-        return FrameReport(records=[], broken=True, failure=NO_FRAMES)
+    if not recorded and budgets:
+        failure = ONLY_COMPARED if frames.compared else NO_FRAMES
+        return FrameReport(records=_comparisons(frames), broken=True, failure=failure)
+    missing = [name for name in budgets if name is not None and name not in recorded]
+    if missing:
+        raise FramesError(_not_recorded(missing[0], list(recorded)))
     judged: dict[str, FrameVerdict | FrameStats] = {}
     for name, series in recorded.items():
         budget = _budget_for(name, budgets)
@@ -87,20 +105,52 @@ def judge_test(
             judged[name] = frame_stats(series)
             continue
         live = noise if _is_live(series) else None
+        if live is not None and frames.is_of_other_threads(name):
+            live = live.of_other_threads(series.span_ns)
         runs = history(name) if budget.baseline else {}
         judged[name] = judge(series, budget, noise=live, history=runs)
     rows = [_rows(sweep, judged) for sweep in frames.sweeps]
-    records = [record_of(recorded[name], each) for name, each in judged.items()]
+    records = [
+        _record(recorded[name], each, budgets, variant) for name, each in judged.items()
+    ]
     records += [{"sweep": plain(table), "text": draw_table(table)} for table in rows]
     records += _comparisons(frames)
     return _sum_up(records, judged, budgets, [draw_table(table) for table in rows])
 
 
-def describe_test(frames: Frames) -> FrameReport:
+def warm_up() -> None:
+    """Load what judging needs, so that no test seems to have brought it in."""
+    frames = Frames()
+    frames.extend(range(0, 400_000_000, 1_000_000))
+    budget = JitterBudget(p95_ms=5, max_over=(5, 0.01), max_hitches_per_min=1)
+    # What is missing is told by the test that needs it.
+    with contextlib.suppress(MissingDependency):
+        judge_test(frames, {None: budget}, noise=describe_null(null_loop(2_000_000)))
+
+
+def describe_test(
+    frames: Frames, budgets: Budgets, variant: Variant | None = None
+) -> FrameReport:
     """The figures of a test that failed by itself: its frames are not judged."""
-    recorded = frames.recorded()
-    records = [record_of(each, frame_stats(each)) for each in recorded.values()]
+    records = [
+        _record(each, frame_stats(each), budgets, variant)
+        for each in frames.recorded().values()
+    ]
     return FrameReport(records=records + _comparisons(frames), broken=False)
+
+
+def _record(
+    series: FrameSeries,
+    judged: FrameVerdict | FrameStats,
+    budgets: Budgets,
+    variant: Variant | None,
+) -> dict[str, Any]:
+    record = record_of(series, judged)
+    if variant is not None and _budget_for(series.name, budgets) is not None:
+        stats = judged.stats if isinstance(judged, FrameVerdict) else judged
+        outcome = judged.outcome if isinstance(judged, FrameVerdict) else None
+        record["cell"] = cell_of(variant, stats, outcome)
+    return record
 
 
 def _comparisons(frames: Frames) -> list[dict[str, Any]]:
@@ -109,6 +159,14 @@ def _comparisons(frames: Frames) -> list[dict[str, Any]]:
         for turns in frames.compared
         for comparison in turns.comparisons
     ]
+
+
+def _not_recorded(name: str, recorded: list[str]) -> str:
+    there = ", ".join(map(repr, recorded[:_ALSO])) or "none"
+    return (
+        f"series={name!r}: no series of that name was recorded, so nothing is known of "
+        f"its pace; there are: {there}"
+    )
 
 
 def _is_live(series: FrameSeries) -> bool:
@@ -124,9 +182,9 @@ def _rows(sweep: Sweep, judged: Mapping[str, FrameVerdict | FrameStats]) -> list
     for cell in sweep.cells:
         each = judged.get(cell.frames.name)
         if isinstance(each, FrameVerdict):
-            found.append(row_of(cell, each.stats, each.outcome))
+            found.append(row_of(cell.parameters, each.stats, each.outcome))
         elif each is not None:
-            found.append(row_of(cell, each, None))
+            found.append(row_of(cell.parameters, each, None))
     return found
 
 

@@ -106,7 +106,8 @@ def frame_stats(
         return _bare(series, target_ns)
     ordered = Ordered(intervals) if ordered is None else ordered
     local = local_median(intervals)
-    mad = float(np.median(np.abs(intervals - local)))
+    away = np.subtract(intervals, local)
+    mad = float(np.median(np.abs(away, out=away), overwrite_input=True))
     spread = describe_spread(intervals, ordered)
     return dataclasses.replace(
         _bare(series, target_ns),

@@ -68,10 +68,12 @@ class Sweep:
         return iter(self.cells)
 
 
-def row_of(cell: Cell, stats: FrameStats, outcome: Outcome | None) -> Row:
+def row_of(
+    parameters: tuple[tuple[str, Any], ...], stats: FrameStats, outcome: Outcome | None
+) -> Row:
     """What the table says of a cell."""
     return Row(
-        parameters=cell.parameters,
+        parameters=parameters,
         frames=stats.frames,
         drop_rate=max((drops.rate for drops in stats.drops), default=None),
         p99_ms=None if stats.spread is None else stats.spread.p99_ns / 1e6,

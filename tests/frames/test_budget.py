@@ -58,8 +58,23 @@ from pytest_veo.frames.series import Event
         ),
         (
             {"p99_ms": 9, "baseline_ratio": 0.9},
-            "baseline_ratio=0.9: below 1 every run would have to be better than the "
-            "last",
+            "baseline_ratio=0.9: it must be a number, 1 or above: below that every run "
+            "would have to be better than the last",
+        ),
+        (
+            {"p99_ms": 9, "baseline_ratio": float("nan")},
+            "baseline_ratio=nan: it must be a number, 1 or above: below that every run "
+            "would have to be better than the last",
+        ),
+        (
+            {"max_drops_per_s": (1, 1, float("inf"))},
+            "max_drops_per_s=(1, 1, inf): write (warn, critical, window_s) with 0 <= "
+            "warn <= critical and window_s above 0",
+        ),
+        (
+            {"max_ms": 10, "target_fps": 60},
+            "max_ms=10 and target_fps=60 contradict each other: at that rate a frame "
+            "takes 16.67 ms",
         ),
         (
             {"baseline": ("p98_ms",)},
@@ -143,8 +158,23 @@ def test_an_argument_of_none_is_not_given() -> None:
             "max_drops_per_s=(1, True, 2): it must be 3 numbers in brackets",
         ),
         ({"baseline": [3]}, "baseline=[3]: it must be names in brackets"),
+        ({"p99_ms": 10**400}, "p99_ms is beyond 1e+15: that limits nothing"),
+        ({"max_over": (1e300, 0)}, "max_over is beyond 1e+15: that limits nothing"),
+        (
+            {"p99_ms": 9, "warmup": "soon"},
+            "warmup: 'soon': write a duration such as '16.7 ms'",
+        ),
     ],
-    ids=["bool", "fraction", "short", "bool-in-tuple", "names"],
+    ids=[
+        "bool",
+        "fraction",
+        "short",
+        "bool-in-tuple",
+        "names",
+        "beyond-floats",
+        "beyond-reason",
+        "no-duration",
+    ],
 )
 def test_arguments_of_the_wrong_kind_are_refused(
     arguments: dict[str, object], message: str

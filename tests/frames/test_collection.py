@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import itertools
+import threading
+from collections.abc import Callable
+
 import pytest
 
 from pytest_veo.errors import BadSetting
@@ -130,3 +134,31 @@ def test_many_broken_series_are_told_in_a_line_each() -> None:
     failure = judge_test(frames, {None: JitterBudget(max_ms=20)}).failure
     assert failure.count("also: max_ms 74 ms") == 6
     assert "and 2 more series" in failure
+
+
+@pytest.mark.parametrize("in_thread", [True, False], ids=["thread", "own"])
+def test_a_thread_of_its_own_is_not_failed_on_a_busy_machine(in_thread: bool) -> None:
+    frames = Frames()
+    series = frames.series("loop", clock=ticking(16 * MS), clock_name="perf_counter")
+
+    def loop() -> None:
+        for _ in range(100):
+            series.tick()
+
+    if in_thread:
+        thread = threading.Thread(target=loop)
+        thread.start()
+        thread.join()
+    else:
+        loop()
+    busy = MachineNoise(frames=200, waited_ns=0, pressure=0.9)
+    report = judge_test(frames, {None: JitterBudget(p50_ms=10)}, noise=busy)
+    assert report.records[0]["outcome"] == ("inconclusive" if in_thread else "fail")
+    quiet = MachineNoise(frames=200, waited_ns=0, pressure=0.01)
+    report = judge_test(frames, {None: JitterBudget(p50_ms=10)}, noise=quiet)
+    assert report.records[0]["outcome"] == "fail"
+
+
+def ticking(step_ns: int) -> Callable[[], int]:
+    counter = itertools.count(0, step_ns)
+    return lambda: next(counter)

@@ -3,14 +3,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pytest_veo.frames.budget import JitterBudget
 from pytest_veo.frames.drops import DropKind
 from pytest_veo.frames.drops import Drops
 from pytest_veo.frames.drops import count_drops
+from pytest_veo.frames.drops import lost_frames
 from pytest_veo.frames.drops import most_within
+from pytest_veo.frames.jitter import judge
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import DropCounter
 from pytest_veo.frames.series import Event
 from pytest_veo.frames.series import FrameSeries
+from pytest_veo.frames.text import explain
+from pytest_veo.frames.verdict import Outcome
 from tests.frames.shapes import MS
 from tests.frames.shapes import of_ms
 
@@ -100,3 +105,23 @@ def test_the_kind_with_the_most_is_named() -> None:
 )
 def test_drops_say_what_they_are(drops: Drops, text: str) -> None:
     assert str(drops) == text
+
+
+def test_numbers_that_count_something_else_than_frames_take_no_memory() -> None:
+    microseconds = (np.arange(100) * 16_667 + 10**15) * 1000
+    series = of_ms([16.0] * 99, sequence=microseconds)
+    assert lost_frames(series, DropKind.SEQUENCE_GAPS, None) is None
+    budget = JitterBudget(max_drop_rate=0.1, max_order_error=0)
+    verdict = judge(series, budget)
+    assert verdict.outcome is Outcome.FAIL
+    assert "sequence gaps" in explain(verdict)
+
+
+def test_numbers_out_of_order_and_twice_are_counted_as_numpy_counts_them() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        sequence = rng.integers(0, 40, 30)
+        (drops,) = count_drops(of_ms([16.0] * 29, sequence=sequence), None)
+        seen = np.unique(sequence)
+        assert drops.total == seen[-1] - seen[0] + 1
+        assert drops.dropped == drops.total - seen.size

@@ -348,3 +348,22 @@ def test_many_limits_share_the_error_that_one_may_make() -> None:
     assert alone.low >= 16
     assert math.isfinite(among.findings[2].low)
     assert among.findings[2].low <= alone.low
+
+
+def test_a_clock_that_stood_still_is_refused() -> None:
+    series = of_ms([0.0] * 400)
+    with pytest.raises(FramesError) as caught:
+        judge(series, JitterBudget(max_ms=20))
+    assert str(caught.value).endswith(
+        "all 401 frames have one stamp: the clock stood still, and no frame time can "
+        "be told"
+    )
+
+
+@pytest.mark.parametrize(("share", "is_told"), [(0.005, False), (0.02, True)])
+def test_many_repeated_stamps_are_told(share: float, is_told: bool) -> None:
+    frames = np.full(1000, 16.0)
+    frames[: round(1000 * share)] = 0
+    notes = judge(of_ms(frames), JitterBudget(max_ms=20)).notes
+    told = ["20 of 1000 frames have the stamp of the one before: the clock's step is "]
+    assert [note[: len(told[0])] for note in notes] == told * is_told

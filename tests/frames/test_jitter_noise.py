@@ -94,6 +94,12 @@ def test_a_median_brought_down_by_a_held_up_loop_is_no_pass() -> None:
         "CPU for 60 s"
     )
 
+    late = judge(bunched, budget, noise=LATE)
+    assert late.outcome is OPEN
+    assert late.findings[0].reason == (
+        "the mean is above the limit, and an empty loop was 15 ms late here at most"
+    )
+
 
 def test_noise_takes_no_other_pass_away() -> None:
     verdict = judge(of_ms([16.0] * 400), JitterBudget(p99_ms=20), noise=LATE)

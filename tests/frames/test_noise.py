@@ -118,3 +118,11 @@ def test_pressure_is_read_or_unknown(tmp_path: Path) -> None:
     path.write_text("some avg10=0.07 avg60=1.27 avg300=8.47 total=65\nfull total=0\n")
     assert noise._pressure_ns(path) == 65_000
     assert noise._pressure_ns(tmp_path / "none") is None
+
+
+def test_threads_that_were_not_counted_waited_as_long_as_anybody() -> None:
+    found = MachineNoise(frames=9, waited_ns=5, pressure=0.5)
+    assert found.of_other_threads(1000).waited_ns == 500
+    assert found.of_other_threads(8).waited_ns == 5
+    unknown = MachineNoise(frames=9, waited_ns=5)
+    assert unknown.of_other_threads(1000) == unknown

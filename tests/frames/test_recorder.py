@@ -4,10 +4,13 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
 from pytest_veo.errors import FramesError
+from pytest_veo.frames.distribution import quantum_ns
 from pytest_veo.frames.recorder import FrameRecorder
 from pytest_veo.frames.series import MISSING_NS
 from pytest_veo.frames.series import Clock
@@ -196,3 +199,62 @@ def test_frames_of_several_tasks_keep_their_own_marks() -> None:
     assert (submits.t_ns <= series.t_ns).all()
     assert series.sequence is not None
     assert sorted(series.sequence.tolist()) == [1] * 5 + [2] * 5
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"t_ns": float("nan")}, "t_ns=nan: it must be a whole number"),
+        ({"t_ns": 1.5}, "t_ns=1.5: it must be a whole number"),
+        ({"t_ns": 1 << 63}, f"t_ns={1 << 63}: it must be a whole number"),
+        ({"t_ns": True}, "t_ns=True: it must be a whole number"),
+        ({"sequence": "7"}, "sequence='7': it must be a whole number"),
+        ({"animation_ns": 0.1}, "animation_ns=0.1: it must be a whole number"),
+        ({"stages": {Event.SUBMIT: 0.5}}, "submit=0.5: it must be a whole number"),
+        ({"render_scale": float("nan")}, "render_scale=nan: it must be a number"),
+        ({"render_scale": "half"}, "render_scale='half': it must be a number"),
+    ],
+    ids=lambda value: str(next(iter(value))) if isinstance(value, dict) else "",
+)
+def test_a_frame_that_is_no_frame_is_refused_whole(
+    numbers: dict[str, Any], message: str
+) -> None:
+    frames = FrameRecorder("preview")
+    frames.add(1, sequence=1, animation_ns=1, render_scale=1.0)
+    with pytest.raises(FramesError) as caught:
+        frames.add(**{"t_ns": 2, "sequence": 2, "animation_ns": 2} | numbers)
+    assert str(caught.value).startswith(f"preview: {message}")
+    of_numpy: dict[str, Any] = {"t_ns": np.int64(3), "sequence": np.int32(3)}
+    frames.add(**of_numpy, animation_ns=3, render_scale=1)
+    series = frames.series()
+    assert series.t_ns.tolist() == [1, 3]
+    assert series.sequence is not None
+    assert series.sequence.tolist() == [1, 3]
+
+
+def test_stamps_are_taken_all_or_none() -> None:
+    frames = FrameRecorder("preview")
+    with pytest.raises(
+        FramesError, match=r"^preview: stamps are whole numbers of nano"
+    ):
+        frames.extend([1, 2, 2.5])  # type: ignore[list-item]
+    assert len(frames) == 0
+
+
+def test_a_clock_that_is_no_clock_of_nanoseconds_is_named() -> None:
+    frames = FrameRecorder("preview", clock=time.perf_counter)  # type: ignore[arg-type]
+    with pytest.raises(FramesError, match=r"^preview: its clock: stamps are whole"):
+        frames.tick()
+
+
+def test_stamps_handed_in_tell_their_own_step() -> None:
+    rounded = np.rint(np.arange(400) * 16.667 / 15.625).astype(int) * 15_625_000
+    handed = FrameRecorder()
+    handed.extend(rounded.tolist())
+    assert quantum_ns(handed.series()) == 15_625_000
+    declared = FrameRecorder(resolution_ns=100)
+    declared.extend(rounded.tolist())
+    assert quantum_ns(declared.series()) == 100
+    ticked = FrameRecorder()
+    ticked.tick()
+    assert ticked.series().resolution_ns == ticked.resolution_ns

@@ -46,12 +46,25 @@ def test_a_beat_among_many_other_hitches_is_still_named() -> None:
     assert stutter.period_ns == pytest.approx(1000 * MS, rel=0.02)
 
 
+def test_a_beat_goes_on_after_a_freeze() -> None:
+    frames = with_beat(steady(3600))
+    frames[1200] = 40_000
+    stutter = stats_of(frames).stutter
+    assert stutter is not None
+    assert stutter.period_ns == pytest.approx(1000 * MS, rel=0.02)
+    # 60 s of frames: the beats inside of the freeze are nobody's.
+    assert stutter.beats == pytest.approx(61, abs=1)
+    assert stutter.share_of_beats > 0.9
+
+
 def test_hitches_at_random_are_no_beat() -> None:
     rng = np.random.default_rng(11)
     found = 0
-    for _ in range(100):
-        frames = steady(1800, seed=int(rng.integers(1 << 30)))
+    for seed in range(100):
+        frames = steady(1800, seed=seed)
         frames[rng.random(frames.size) < 0.02] += rng.exponential(10)
+        if seed % 2:
+            frames[rng.integers(1800)] += 20_000
         found += stats_of(frames).stutter is not None
     assert found == 0
 

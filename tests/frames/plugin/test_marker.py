@@ -255,3 +255,37 @@ def test_loop(veo_frames):
     result.stderr.fnmatch_lines(
         [f"ERROR: test_suite.py::test_loop: veo_jitter: {message}"]
     )
+
+
+def test_a_budget_for_a_series_that_was_not_recorded_fails(run: Run) -> None:
+    result = run(
+        """
+@pytest.mark.veo_jitter(series="decode", max_ms=20)
+def test_loop(veo_frames):
+    steady(veo_frames.series("loop", clock=lambda: 0))
+"""
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "veo_jitter: series='decode': no series of that name was recorded, so "
+            "nothing is known of its pace; there are: 'loop'"
+        ]
+    )
+
+
+def test_a_budget_for_runs_that_are_only_compared_fails(run: Run) -> None:
+    result = run(
+        """
+@pytest.mark.veo_jitter(max_ms=20)
+def test_loop(veo_frames):
+    turns = veo_frames.turns("a", "b", pairs=5)
+    for _, frames in turns:
+        record(frames, [16.0, 16.1] * 50)
+    turns.check("p50_ms")
+"""
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["veo_jitter: the runs of turns() are compared with each other and not held *"]
+    )

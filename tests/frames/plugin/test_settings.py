@@ -36,7 +36,7 @@ def test_ini_lines_are_defaults_of_the_marker(run: Run) -> None:
         ),
         (
             "veo_jitter = warmup = soon",
-            "*veo_jitter: 'soon': write a duration such as '16.7 ms'",
+            "*veo_jitter: warmup: 'soon': write a duration such as '16.7 ms'",
         ),
         (
             "veo_jitter = max_over = 3",
@@ -102,6 +102,21 @@ def test_a_baseline_grows_by_passed_runs_and_is_held(
     assert again == document
 
 
+def test_the_option_of_the_leak_check_updates_this_baseline_too(
+    pytester: pytest.Pytester, run: Run
+) -> None:
+    conftest = """
+def pytest_addoption(parser):
+    parser.addoption("--veo-update-baseline", action="store_true")
+"""
+    ini = "veo_jitter_baseline = frames.json"
+    run(BASELINE, ini=ini, conftest=conftest).assert_outcomes(passed=1)
+    assert not (pytester.path / "frames.json").exists()
+    run(BASELINE, "--veo-update-baseline", ini=ini, conftest=conftest)
+    document = json.loads((pytester.path / "frames.json").read_text())
+    assert list(document["series"]) == ["test_suite.py::test_loop::loop"]
+
+
 def test_a_baseline_that_is_not_named_or_not_readable_fails(
     pytester: pytest.Pytester, run: Run
 ) -> None:
@@ -113,6 +128,54 @@ def test_a_baseline_that_is_not_named_or_not_readable_fails(
     (pytester.path / "frames.json").write_text("[]")
     result = run(BASELINE, ini="veo_jitter_baseline = frames.json")
     result.stdout.fnmatch_lines(["veo_jitter: *frames.json: no frame baseline: *"])
+
+
+@pytest.mark.parametrize(
+    ("text", "ini", "message"),
+    [
+        (
+            None,
+            "",
+            "--veo-jitter-update-baseline: name the file: set veo_jitter_baseline in *",
+        ),
+        ("[]", "veo_jitter_baseline = x.json", "*x.json: no frame baseline: *"),
+    ],
+    ids=["not-named", "no-baseline"],
+)
+def test_a_baseline_that_cannot_be_updated_stops_the_session(
+    pytester: pytest.Pytester, run: Run, text: str | None, ini: str, message: str
+) -> None:
+    if text is not None:
+        (pytester.path / "x.json").write_text(text)
+    result = run(SLOW_START, "--veo-jitter-update-baseline", ini=ini)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+
+
+def test_a_baseline_that_cannot_be_written_is_an_error_of_one_line(
+    pytester: pytest.Pytester, run: Run
+) -> None:
+    result = run(
+        "def test_nothing():\n    pass",
+        "--veo-jitter-update-baseline",
+        ini="veo_jitter_baseline = kept/x.json",
+        conftest="""
+from pathlib import Path
+
+def pytest_collection_finish():
+    Path("kept").write_text("")
+""",
+    )
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["Exit: --veo-jitter-update-baseline: *x.json: the baseline cannot be written*"]
+    )
+
+
+def test_a_null_loop_has_an_end(run: Run) -> None:
+    result = run(SLOW_START, ini="veo_jitter_null = 100 h")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: veo_jitter_null: *"])
 
 
 def test_the_marker_is_documented(run: Run) -> None:
