@@ -5,28 +5,31 @@ numpy and the frames room are imported when a test uses them, never before.
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
 from collections.abc import Generator
 from collections.abc import Iterator
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import NamedTuple
 
 import pytest
 
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import VeoError
+from pytest_veo.frames_from import NamedCapture
+from pytest_veo.frames_from import add_captures
+from pytest_veo.frames_from import register_readers
+from pytest_veo.frames_from import take_capture
 from pytest_veo.units import parse_ns
 
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_veo.frames.baseline import History
     from pytest_veo.frames.budget import JitterBudget
     from pytest_veo.frames.collection import Frames
     from pytest_veo.frames.noise import MachineNoise
     from pytest_veo.frames.session import FrameReport
+    from pytest_veo.readers.preview_streams import PreviewStreams
 
 
 MARKER = "veo_jitter"
@@ -49,19 +52,9 @@ _MARKER_LINE = (
 
 _frames: pytest.StashKey[Frames] = pytest.StashKey()
 _budgets: pytest.StashKey[dict[str | None, JitterBudget]] = pytest.StashKey()
-_captures: pytest.StashKey[list[_Capture]] = pytest.StashKey()
+_captures: pytest.StashKey[list[NamedCapture]] = pytest.StashKey()
 _report: pytest.StashKey[FrameReport] = pytest.StashKey()
 _null_ns: pytest.StashKey[int] = pytest.StashKey()
-
-
-class _Capture(NamedTuple):
-    """A file whose frames a marker wants judged."""
-
-    path: Path
-    series: str | None
-    """What to call its series; None leaves the file's own name."""
-    choice: dict[str, object]
-    """Which of its series: `process`, `swapchain`, `event`."""
 
 
 # The class is reached through an attribute that type checkers do not follow.
@@ -110,6 +103,11 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"{INI_NULL}: {error}") from None
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Take further readers, before any file is read."""
+    register_readers(session.config)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
@@ -145,6 +143,19 @@ def veo_frames(request: pytest.FixtureRequest) -> Iterator[Frames]:
     request.node.stash[_frames] = frames
     yield frames
     del request.node.stash[_frames]
+
+
+@pytest.fixture
+def veo_preview(veo_frames: Frames) -> PreviewStreams:
+    """Receive preview streams, each a series: `veo_preview(url=..., request_id=...)`.
+
+    In an asynchronous test: `series = await veo_preview.receive(url=..., ...)`. Each
+    series is held to the test's `veo_jitter`; `veo_preview.counts` tells what was lost,
+    late or broken.
+    """
+    from pytest_veo.readers.preview_streams import PreviewStreams
+
+    return PreviewStreams(veo_frames.use)
 
 
 class JitterJudge:
@@ -272,13 +283,8 @@ def _with_captures(item: pytest.Item) -> Frames | None:
 
     if frames is None:
         frames = Frames()
-    # By name: the room of the readers is not needed by those who record.
-    registry = importlib.import_module("pytest_veo.readers.registry")
     try:
-        for capture in captures:
-            series = registry.read_series(capture.path, **capture.choice)
-            name = capture.series or series.name
-            frames.use(dataclasses.replace(series, name=name))
+        add_captures(frames, captures)
     except (VeoError, OSError) as error:
         raise JitterExceeded(f"{MARKER}: {error}", pytrace=False) from None
     return frames
@@ -347,35 +353,13 @@ def _read_markers(config: pytest.Config, item: pytest.Item) -> None:
         item.stash[_captures] = [
             capture
             for series, arguments in asked.items()
-            if (capture := _take_capture(config, series, arguments)) is not None
+            if (capture := take_capture(config, series, arguments)) is not None
         ]
         item.stash[_budgets] = {
             series: budget_from(arguments) for series, arguments in asked.items()
         }
     except VeoError as error:
         raise pytest.UsageError(f"{item.nodeid}: {MARKER}: {error}") from None
-
-
-def _take_capture(
-    config: pytest.Config, series: str | None, arguments: dict[str, object]
-) -> _Capture | None:
-    """The capture that a marker names; its arguments are taken out of the others."""
-    path = arguments.pop("frames_from", None)
-    choice: dict[str, object] = {
-        name: arguments.pop(name)
-        for name in ("process", "swapchain")
-        if name in arguments
-    }
-    if path is None:
-        if choice:
-            name = next(iter(choice))
-            raise BadSetting(f"{name} chooses among the series of frames_from: name it")
-        return None
-    if not isinstance(path, str | Path):
-        raise BadSetting(f"frames_from={path!r}: it must be the path of a capture")
-    if arguments.get("event") is not None:
-        choice["event"] = arguments["event"]
-    return _Capture(config.rootpath / path, series, choice)
 
 
 def _text(name: str, value: object) -> str | None:

@@ -32,6 +32,7 @@ FLOORS: dict[str, int] = {
     "settings": 6,
     "measure": 6,
     "rerun": 6,
+    "frames_from": 6,
     "frames_plugin": 7,
     "frames_cli": 7,
     "results": 7,
