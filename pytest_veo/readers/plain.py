@@ -267,12 +267,12 @@ def _paced(
         check_steps(source, summed, lines, meaning, notes)
         notes.append(f"{name}: frame times without stamps, laid end to end")
         return {"t_ns": summed, "frame_times_ns": values}
-    back = np.flatnonzero(np.diff(values) < 0)
-    if len(back):
+    back = values[1:] < values[:-1]
+    if bool(back.any()):
         raise source.error(
             "time goes back: two captures in one file, or several series mixed (name "
             "them in a column `series`)",
-            line=int(lines[back[0] + 1]),
+            line=int(lines[int(np.argmax(back)) + 1]),
             column=stamps.name,
         )
     check_steps(source, values, lines, meaning, notes)
