@@ -24,6 +24,7 @@ from pytest_veo.readers.numbers import MISSING
 from pytest_veo.readers.numbers import parse_unusual
 from pytest_veo.readers.present_checks import LONGEST_FRAME_NS
 from pytest_veo.readers.source import Source
+from pytest_veo.readers.table import guess_delimiter
 
 
 _FIRST_VALUE = 2
@@ -86,10 +87,14 @@ def _title(source: Source) -> str:
 
 def _sessions(source: Source) -> Iterator[_Session]:
     session = _Session()
+    # Spreadsheets write it anew with semicolons, and commas in the numbers.
+    mark = guess_delimiter(source.head[0])
     for number, line in enumerate(source.lines(), 1):
         if not line.strip():
             continue
-        cells = [cell.strip() for cell in _split(source, line, number)]
+        cells = [cell.strip() for cell in _split(source, line, mark, number)]
+        if mark != ",":
+            cells = [cell.replace(",", ".") for cell in cells]
         kind = cells[0]
         if kind == "0" or kind == "00":
             if session.stamps_ns or session.names:
@@ -106,9 +111,9 @@ def _sessions(source: Source) -> Iterator[_Session]:
     yield session
 
 
-def _split(source: Source, line: str, number: int) -> list[str]:
+def _split(source: Source, line: str, mark: str, number: int) -> list[str]:
     try:
-        return next(csv.reader([line], skipinitialspace=True))
+        return next(csv.reader([line], delimiter=mark, skipinitialspace=True))
     except (csv.Error, StopIteration) as error:
         raise source.error(f"no row of cells: {error}", line=number) from error
 
@@ -118,6 +123,12 @@ def _take_row(source: Source, session: _Session, cells: list[str], line: int) ->
         raise source.error("values before the row of names (kind 2)", line=line)
     if len(cells) < _FIRST_VALUE + 1:
         raise source.error("a row of values without values", line=line)
+    if any(cells[len(session.names) :]):
+        raise source.error(
+            f"{len(cells)} cells under a row of {len(session.names)} names; numbers "
+            f"with a decimal comma need another separator",
+            line=line,
+        )
     stamp = parse_date_time(cells[1].encode())
     if stamp is None:
         raise source.error(f"{cells[1][:40]!r} is no date and time", line=line)

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from pytest_veo.frames.figures import Figure
 from pytest_veo.frames.series import MISSING_NS
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
@@ -27,6 +28,10 @@ from pytest_veo.readers.source import Source
 
 _FENCE = "---PROFILEDATA---"
 _NEEDED = ("Flags", "IntendedVsync", "FrameCompleted")
+_TOTAL = re.compile(
+    r"(Total frames rendered|Janky frames|\d\dth percentile): (\d{1,15}(?:ms)?)"
+    r"(?: \((\d{1,3}\.\d+)%\))?"
+)
 _SHOWN = ("DisplayPresentTime",)
 _MOST_NS = 1 << 62
 _IDLE_NS = 10**9
@@ -50,8 +55,13 @@ class AndroidReader:
     name: ClassVar[str] = "android"
 
     def claims(self, source: Source) -> bool:
-        """A fence around profile data."""
-        return source.is_text and any(line.strip() == _FENCE for line in source.head)
+        """A fence around profile data, its header alone, or the totals above it."""
+        if not source.is_text:
+            return False
+        lines = [line.strip() for line in source.head]
+        return any(line == _FENCE or _TOTAL.fullmatch(line) for line in lines) or (
+            _is_header(lines[0])
+        )
 
     def read(self, source: Source) -> Capture:
         """A series for each window: when frames were completed.
@@ -62,7 +72,12 @@ class AndroidReader:
         notes: list[str] = []
         windows = [w for w in _windows(source) if w.frames or w.flagged]
         series = [made for w in windows for made in _series(source, w, notes)]
-        if not series:
+        summary = _totals(source)
+        if summary and not windows:
+            notes.append(
+                "totals only: add `framestats` to the command to have frames as well"
+            )
+        elif not series:
             flagged = sum(window.flagged for window in windows)
             raise source.error(
                 f"no ordinary frame ({flagged} with flags are not counted)"
@@ -71,8 +86,28 @@ class AndroidReader:
             file=source.name,
             format=self.name,
             series=tuple(series),
+            summary=summary,
             notes=tuple(notes),
         )
+
+
+def _is_header(text: str) -> bool:
+    return text.startswith("Flags,") and all(name in text for name in _NEEDED)
+
+
+def _totals(source: Source) -> tuple[Figure, ...]:
+    """What Android counted itself, for the whole process."""
+    found: dict[str, Figure] = {}
+    for line in source.lines():
+        if match := _TOTAL.fullmatch(line.strip()):
+            name, value, percent = match.groups()
+            unit = "ms" if value.endswith("ms") else "frames"
+            amount = float(value.removesuffix("ms"))
+            found.setdefault(name, Figure(name, amount, unit))
+            if percent:
+                share = Figure(f"{name} share", float(percent), "%")
+                found.setdefault(share.name, share)
+    return tuple(found.values())
 
 
 def _windows(source: Source) -> list[_Window]:
@@ -85,6 +120,8 @@ def _windows(source: Source) -> list[_Window]:
             inside, columns = not inside, None
             blocks += inside
             continue
+        if not inside and not blocks and _is_header(text):
+            inside, blocks = True, 1
         if not inside:
             name = _window_name(text) or name
             continue

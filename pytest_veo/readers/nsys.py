@@ -46,7 +46,17 @@ _NVTX_RANGES = (59, 60)
 _FEWEST = 3
 """A range that came less often is no frame."""
 _MOST_STEPS = 2_000_000_000
-_STARTS = ("Start (ns)", "start_ns", "start")
+_START = re.compile(r"start(?:[ _]?\(?(ns|us|ms|s|sec)\)?)?", re.IGNORECASE)
+_UNITS = {
+    "ns": Kind.NANOSECONDS,
+    "us": Kind.MICROSECONDS,
+    "ms": Kind.MILLISECONDS,
+    "s": Kind.SECONDS,
+    "sec": Kind.SECONDS,
+}
+_SUMMARY = {"Instances", "Num Calls", "Count"}
+_SEARCHED_LINES = 20
+_ABOVE = ("Processing", "Generating", "Exporting", " **", "**", "NOTICE", "WARNING")
 _NAMES = ("Name", "Range", "name", "text")
 
 
@@ -61,16 +71,40 @@ class NsysReader:
             return True
         if not source.is_text:
             return False
-        sheet = open_sheet(source)
-        return any(n in sheet.header for n in _STARTS) and any(
-            n in sheet.header for n in _NAMES
-        )
+        return _sheet(source) is not None or _is_summary(source)
 
     def read(self, source: Source) -> Capture:
         """A series for each presenting call and each repeated range."""
         if source.magic.startswith(_MAGIC):
             return _read_database(source)
-        return _read_csv(source, open_sheet(source))
+        sheet = _sheet(source)
+        if sheet is None:
+            raise source.error(
+                "a summary of Nsight Systems: it holds no times of frames; export a "
+                "trace (nsys stats -r nvtx_pushpop_trace, or nsys export -t sqlite)"
+            )
+        return _read_csv(source, sheet)
+
+
+def _sheet(source: Source) -> Sheet | None:
+    """The table of a trace; `nsys stats` prints a line or two above it."""
+    for number, line in enumerate(source.head[:_SEARCHED_LINES]):
+        sheet = open_sheet(source, number) if "art" in line else None
+        if sheet and _start_of(sheet) and any(n in sheet.header for n in _NAMES):
+            return sheet
+        if not (number == 0 or not line.strip() or line.startswith(_ABOVE)):
+            return None
+    return None
+
+
+def _start_of(sheet: Sheet) -> str | None:
+    return next((name for name in sheet.header if _START.fullmatch(name)), None)
+
+
+def _is_summary(source: Source) -> bool:
+    header = set(open_sheet(source).header)
+    times = any(name.startswith("Total Time (") for name in header)
+    return times and bool(_SUMMARY & header)
 
 
 def _series(
@@ -196,9 +230,13 @@ def _stamp(source: Source, table: str, start: object) -> int:
 
 
 def _read_csv(source: Source, sheet: Sheet) -> Capture:
-    start = next(name for name in _STARTS if name in sheet.header)
+    start = _start_of(sheet)
+    assert start is not None
+    found_unit = _START.fullmatch(start)
+    unit = found_unit[1] if found_unit else None
+    kind = _UNITS[unit.lower()] if unit else Kind.NANOSECONDS
     label = next(name for name in _NAMES if name in sheet.header)
-    wanted = [Wanted(start, Kind.NANOSECONDS, required=True), Wanted(label, Kind.TEXT)]
+    wanted = [Wanted(start, kind, required=True), Wanted(label, Kind.TEXT)]
     table = sheet.read(wanted)
     names = table[label]
     order = np.argsort(names.values, kind="stable")

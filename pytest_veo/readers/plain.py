@@ -94,7 +94,59 @@ _VULKAN = {
     "requestdequeued": Event.PRESENT,
 }
 """Names of Vulkan's present timing, in nanoseconds by its specification."""
-_NOT_STAMPS = {"desired", "target", "expected", "budget", "margin", "latency", "busy"}
+_NOT_STAMPS = frozenset(
+    {
+        "desired",
+        "target",
+        "expected",
+        "budget",
+        "margin",
+        "latency",
+        "busy",
+        "wait",
+        "delay",
+        "lag",
+        "age",
+        "cost",
+        "load",
+        "total",
+        "sum",
+        "avg",
+        "average",
+        "mean",
+        "min",
+        "minimum",
+        "max",
+        "maximum",
+        "med",
+        "median",
+        "std",
+        "stddev",
+        "variance",
+        "duration",
+        "jitter",
+        "error",
+        "rtt",
+        "ping",
+        "drift",
+        "offset",
+        "deviation",
+        "work",
+        "idle",
+        "render",
+        "draw",
+        "update",
+        "physics",
+        "logic",
+        "game",
+        "thread",
+        "process",
+        "encode",
+    }
+)
+"""Words of times that are no stamps: durations, wishes, figures."""
+_EDGES = {"start", "begin", "end", "done"}
+"""A `gpu_end_time` is a stamp, a `gpu_time` a duration."""
 _SEQUENCES = (
     "frame_index",
     "frame",
@@ -104,6 +156,8 @@ _SEQUENCES = (
     "frame_id",
     "presentid",
 )
+_MOST_BACK = 0.2
+"""Stamps that go back more often are none."""
 _GROUPS = ("series", "name", "stream", "event")
 
 
@@ -139,6 +193,8 @@ def _stamps_of(name: str) -> _Stamps | None:
     if tuple(rest) in _INTERVALS:
         return _Stamps(name, kind, Event.FRAME, is_interval=True)
     if _NOT_STAMPS & set(rest):
+        return None
+    if rest[-1] == "time" and {"cpu", "gpu"} & set(rest) and not _EDGES & set(rest):
         return None
     for signs, event in _EVENTS:
         if all(sign in rest for sign in signs):
@@ -179,6 +235,8 @@ class PlainReader:
         wanted += [Wanted(group, Kind.TEXT)] if group else []
         table = sheet.read(wanted)
         notes = list(table.notes)
+        if group is None:
+            columns = _ordered(table, columns, notes)
         series = [
             one
             for column in columns
@@ -189,6 +247,28 @@ class PlainReader:
         return Capture(
             file=source.name, format=self.name, series=tuple(series), notes=tuple(notes)
         )
+
+
+def _ordered(table: Table, columns: list[_Stamps], notes: list[str]) -> list[_Stamps]:
+    """The columns that can be stamps, where another tells the time.
+
+    A `decode_time_ms` beside `t_ms` says how long decoding took.
+    """
+    kept = []
+    for column in columns:
+        read = table[column.name]
+        values = read.values[~read.missing]
+        share = (values[1:] < values[:-1]).mean() if len(values) > 2 else 0.0
+        if column.is_interval or share < _MOST_BACK:
+            kept.append(column)
+    if not kept:
+        return columns
+    notes.extend(
+        f"{column.name}: values that go up and down are no stamps: left out"
+        for column in columns
+        if column not in kept
+    )
+    return kept
 
 
 def _series(

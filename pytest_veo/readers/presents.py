@@ -101,12 +101,35 @@ def owners_of(
             key = key * max(len(column.vocabulary), 1) + column.values
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
     owners = [_owner(columns, int(row)) for row in first]
+    owners = _named(owners)
     # Equal addresses may be written with and without leading zeros.
     order: dict[Owner, int] = {}
     for index in np.argsort(first):
         order.setdefault(owners[index], len(order))
     numbers = np.array([order[owner] for owner in owners], np.int64)
     return list(order), numbers[which]
+
+
+def _named(owners: list[Owner]) -> list[Owner]:
+    """The owners, with names in place of `<error>`.
+
+    PresentMon writes that until it has found out what a process is called.
+    """
+    names: dict[int | None, str] = {
+        owner.process_id: owner.process
+        for owner in owners
+        if owner.process_id is not None and not _is_unknown(owner.process)
+    }
+    return [
+        dataclasses.replace(owner, process=names.get(owner.process_id, owner.process))
+        if _is_unknown(owner.process)
+        else owner
+        for owner in owners
+    ]
+
+
+def _is_unknown(process: str) -> bool:
+    return process.startswith("<") and process.endswith(">")
 
 
 def _owner(columns: tuple[Column | None, ...], row: int) -> Owner:

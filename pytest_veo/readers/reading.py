@@ -14,6 +14,7 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from pytest_veo.errors import CaptureError
 from pytest_veo.readers import numbers
 from pytest_veo.readers.columns import Column
 from pytest_veo.readers.columns import Kind
@@ -219,6 +220,8 @@ class Reading:
         lacking = np.flatnonzero(counts <= self.last_place)
         if len(lacking):
             row = int(lacking[0])
+            if self._is_preamble(rows.text(row)):
+                raise self._twice(int(lines[row]))
             missing = next(
                 pieces.wanted.name
                 for pieces in self.pieces
@@ -310,6 +313,17 @@ class Reading:
             values[row] = read
         return values, np.zeros(len(start), np.bool_)
 
+    def _is_preamble(self, text: str) -> bool:
+        """Whether a row is what stands above the values, or the header itself."""
+        above = self.source.head[: self.sheet.header_line + 1]
+        return text.strip() in {line.strip() for line in above}
+
+    def _twice(self, line: int) -> CaptureError:
+        return self.source.error(
+            "the header appears again: two captures in one file; split it here",
+            line=line,
+        )
+
     def _refuse(
         self,
         wanted: Wanted,
@@ -321,10 +335,7 @@ class Reading:
         text = rows.cell_text(row, place)
         line = int(lines[row])
         if text == wanted.name:
-            raise self.source.error(
-                "the header appears again: two captures in one file; split it here",
-                line=line,
-            )
+            raise self._twice(line)
         noun = "date and time" if wanted.kind is Kind.DATE_TIME else "number"
         reason = f"{text[:40]!r} is no {noun}"
         if wanted.required and text.lower() in numbers.MISSING:

@@ -100,6 +100,8 @@ class Source:
     def document(self) -> Any:
         """The file as JSON; `NaN` and `Infinity` are read as null.
 
+        A document a line (JSON Lines) is read as a list of them.
+
         Raises:
             CaptureError: no JSON, with the line and column where it stops.
         """
@@ -107,6 +109,8 @@ class Source:
         try:
             return json.loads(text, parse_constant=lambda _: None)
         except json.JSONDecodeError as error:
+            if error.msg == "Extra data" and (lines := _json_lines(text)) is not None:
+                return lines
             place = f"column {error.colno}"
             raise self.error(
                 f"no JSON at {place}: {error.msg}", line=error.lineno
@@ -140,6 +144,17 @@ class Source:
             ) from error
 
 
+def _json_lines(text: str) -> list[Any] | None:
+    try:
+        return [
+            json.loads(line, parse_constant=lambda _: None)
+            for line in text.splitlines()
+            if line.strip()
+        ]
+    except (ValueError, RecursionError):
+        return None
+
+
 def open_source(path: str | Path) -> Source:
     """Look at a capture file: its size, its encoding, its first lines.
 
@@ -170,7 +185,7 @@ def open_source(path: str | Path) -> Source:
         path=where,
         name=name,
         size_bytes=size,
-        magic=start[:64],
+        magic=start[:256],
         encoding=encoding,
         bom_bytes=bom_bytes,
         head=head,

@@ -26,7 +26,7 @@ from pytest_veo.readers.source import Source
 
 
 DELIMITERS = (",", ";", "\t")
-_SPREADSHEET = ("sep=", '"sep=')
+_SAYS_NOTHING = ("sep=", '"sep=', "# ", "#\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,14 @@ def open_sheet(source: Source, header_line: int | None = None) -> Sheet:
     Args:
         source: a text file.
         header_line: the header's line, from 0. None: the first line that says
-            anything; `sep=;`, which spreadsheets put first, does not.
+            anything; `sep=;`, which spreadsheets put first, does not, nor do
+            comments (`# recorded on ...`).
     """
     if header_line is None:
         said = (
             number
             for number, line in enumerate(source.head)
-            if line.strip() and not line.lower().startswith(_SPREADSHEET)
+            if line.strip() and not line.lower().startswith(_SAYS_NOTHING)
         )
         header_line = next(said, 0)
     line = source.head[header_line]

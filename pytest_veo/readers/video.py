@@ -22,12 +22,14 @@ from pytest_veo.readers.present_checks import LONGEST_FRAME_NS
 from pytest_veo.readers.source import Source
 
 
+_ATOMS = (b"ftyp", b"styp", b"moov", b"mdat", b"free", b"skip", b"wide", b"moof")
+"""What may stand first in an mp4 or mov."""
 _MOST_PACKETS = 50_000_000
 
 
 def _format_of(magic: bytes) -> str | None:
     """FFmpeg's name of a container, told by its first bytes."""
-    if magic[4:8] in (b"ftyp", b"moov", b"mdat", b"free", b"wide"):
+    if magic[4:8] in _ATOMS:
         return "mov"
     if magic.startswith(b"\x1a\x45\xdf\xa3"):
         return "matroska"
@@ -39,11 +41,17 @@ def _format_of(magic: bytes) -> str | None:
         return "ogg"
     if magic.startswith(b"DKIF"):
         return "ivf"
+    if magic.startswith(b"\x30\x26\xb2\x75\x8e\x66\xcf\x11"):
+        return "asf"
+    if magic.startswith(b"\x00\x00\x01\xba"):
+        return "mpeg"
+    if magic[:1] == magic[188:189] == b"\x47":
+        return "mpegts"
     return None
 
 
 class VideoReader:
-    """mp4, mov, mkv, webm, avi, flv, ogg and ivf."""
+    """mp4, mov, mkv, webm, avi, flv, ogg, ivf, MPEG streams and asf."""
 
     name: ClassVar[str] = "video"
 
