@@ -334,7 +334,7 @@ class Reading:
     ) -> NoReturn:
         text = rows.cell_text(row, place)
         line = int(lines[row])
-        if text == wanted.name:
+        if text == wanted.name or self._is_preamble(rows.text(row)):
             raise self._twice(line)
         noun = "date and time" if wanted.kind is Kind.DATE_TIME else "number"
         reason = f"{text[:40]!r} is no {noun}"

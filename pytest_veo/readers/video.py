@@ -24,6 +24,8 @@ from pytest_veo.readers.source import Source
 
 _ATOMS = (b"ftyp", b"styp", b"moov", b"mdat", b"free", b"skip", b"wide", b"moof")
 """What may stand first in an mp4 or mov."""
+_ATTACHED_PICTURE = 0x400
+"""`AV_DISPOSITION_ATTACHED_PIC`."""
 _MOST_PACKETS = 50_000_000
 
 
@@ -45,7 +47,8 @@ def _format_of(magic: bytes) -> str | None:
         return "asf"
     if magic.startswith(b"\x00\x00\x01\xba"):
         return "mpeg"
-    if magic[:1] == magic[188:189] == b"\x47":
+    # Packets of 188 bytes; on discs each has four bytes before it.
+    if any(magic[at : at + 189 : 188] == b"\x47\x47" for at in (0, 4)):
         return "mpegts"
     return None
 
@@ -89,15 +92,19 @@ class VideoReader:
 
 
 def _streams(source: Source, container: Any, notes: list[str]) -> list[CapturedSeries]:
-    stamps: dict[int, list[int]] = {s.index: [] for s in container.streams.video}
-    without = 0
+    streams = [s for s in container.streams.video if not _is_cover(s)]
+    stamps: dict[int, list[int]] = {stream.index: [] for stream in streams}
+    without = unseen = 0
     if not stamps:
         return []
-    for count, packet in enumerate(container.demux(*container.streams.video)):
+    for count, packet in enumerate(container.demux(*streams)):
         if count > _MOST_PACKETS:
             raise source.error("more packets than a capture has")
         # The last packet of a stream is empty: it flushes the decoder.
         if packet.size == 0:
+            continue
+        if packet.is_discard:
+            unseen += 1
             continue
         if packet.pts is None:
             without += 1
@@ -105,11 +112,18 @@ def _streams(source: Source, container: Any, notes: list[str]) -> list[CapturedS
         stamps[packet.stream_index].append(packet.pts)
     if without:
         notes.append(f"{without} packets carry no presentation stamp and are left out")
+    if unseen:
+        notes.append(f"{unseen} packets are cut off by an edit list and never shown")
     return [
         _series(source, stream, stamps[stream.index], notes)
-        for stream in container.streams.video
+        for stream in streams
         if stamps[stream.index]
     ]
+
+
+def _is_cover(stream: Any) -> bool:
+    """Whether a stream is one picture: the cover of an album."""
+    return bool(int(getattr(stream, "disposition", 0)) & _ATTACHED_PICTURE)
 
 
 def _series(
