@@ -23,6 +23,8 @@ BLOCK_BYTES = 1 << 20
 LONGEST_LINE_BYTES = 4 << 20
 MOST_DOCUMENT_BYTES = 256 << 20
 
+_SURELY_TEXT = 512
+"""Bytes without a NUL that no binary format begins with."""
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -196,7 +198,8 @@ def _encoding_of(start: bytes) -> tuple[str | None, int]:
     for bom, encoding in _BOMS:
         if start.startswith(bom):
             return encoding, len(bom)
-    if b"\0" not in start:
+    # What begins as text and has a NUL further on was damaged; reading it says so.
+    if b"\0" not in start[:_SURELY_TEXT]:
         return "utf-8", 0
     # UTF-16 without a mark: plain text has a NUL in every second byte.
     probe = start[: len(start) & ~1][:1024]

@@ -53,7 +53,7 @@ def lost(series: CapturedSeries) -> list[bool]:
 
 
 def rows(row: str, count: int = 6) -> str:
-    """`row` for each frame of 16 ms: `{i}`, `{s}` seconds, `{ms}`, `{us}`, `{ns}`."""
+    """`row` for each frame of 16 ms: `{i}`, `{s}` seconds, `{ms}`, `{qpc}` ..."""
     return "".join(
         row.format(
             i=i,
@@ -61,6 +61,7 @@ def rows(row: str, count: int = 6) -> str:
             ms=i * 16.0,
             us=i * 16_000.0,
             ns=i * 16_000_000,
+            qpc=i * 160_000,
         )
         + "\n"
         for i in range(count)
@@ -133,6 +134,20 @@ def test_repeated_frames_are_the_application_s(tmp_path: Path, kind: str) -> Non
     assert len(read.pick(event="present")) == 6
 
 
+def test_generated_frames_do_not_hide_a_counter_s_frequency(tmp_path: Path) -> None:
+    read = capture(
+        tmp_path,
+        "Application,ProcessID,SwapChainAddress,FrameType,CPUStartQPC,FrameTime,"
+        "DisplayLatency,DisplayedTime\n"
+        + rows(
+            "g.exe,1,0xA,Application,{qpc},16.0,20.0,8.0\n"
+            "g.exe,1,0xA,AMD_AFMF,{qpc},NA,28.0,8.0"
+        ),
+    )
+    assert len(read.pick(event="cpu_start")) == 6
+    assert len(read.pick(event="display")) == 12
+
+
 def test_one_trace_in_three_schemas_is_one_trace(tmp_path: Path) -> None:
     # Frame 3 is never displayed; the newer schemas hold the last frame back.
     ms = [16.0, 17.0, 15.0, 18.0, 16.0, 16.5]
@@ -189,6 +204,12 @@ def test_the_capture_application_s_results_without_a_comma(tmp_path: Path) -> No
     assert read.notes == (
         "line 2: 8 cells under 9 names; cells are taken from the left",
     )
+
+
+def test_a_file_whose_end_was_never_written_is_told_as_damaged(tmp_path: Path) -> None:
+    text = f"{PRESENTS}\n" + rows("g.exe,1,0xA,DXGI,0,{s},16.0,16.0,20.0", 30)
+    error = refused(tmp_path, text + "\0" * 100)
+    assert error.reason == "a NUL byte in the text: the file is damaged"
 
 
 # FrameView
