@@ -46,11 +46,19 @@ _NVTX_RANGES = (59, 60)
 _FEWEST = 3
 """A range that came less often is no frame."""
 _MOST_STEPS = 2_000_000_000
-_START = re.compile(r"start(?:[ _]?\(?(ns|us|ms|s|sec)\)?)?", re.IGNORECASE)
+_START = re.compile(
+    r"start(?:[ _]?\(?(nsec|ns|usec|us|\u00b5s|\u03bcs|msec|ms|sec|s)\)?)?",
+    re.IGNORECASE,
+)
 _UNITS = {
     "ns": Kind.NANOSECONDS,
+    "nsec": Kind.NANOSECONDS,
     "us": Kind.MICROSECONDS,
+    "usec": Kind.MICROSECONDS,
+    "\u00b5s": Kind.MICROSECONDS,
+    "\u03bcs": Kind.MICROSECONDS,
     "ms": Kind.MILLISECONDS,
+    "msec": Kind.MILLISECONDS,
     "s": Kind.SECONDS,
     "sec": Kind.SECONDS,
 }

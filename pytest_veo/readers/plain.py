@@ -32,8 +32,10 @@ from pytest_veo.readers.table import open_sheet
 
 _UNITS = {
     "ns": Kind.NANOSECONDS,
+    "nsec": Kind.NANOSECONDS,
     "nanoseconds": Kind.NANOSECONDS,
     "us": Kind.MICROSECONDS,
+    "usec": Kind.MICROSECONDS,
     "microseconds": Kind.MICROSECONDS,
     "ms": Kind.MILLISECONDS,
     "msec": Kind.MILLISECONDS,
@@ -60,6 +62,10 @@ _EVENTS = (
     (("displayed",), Event.DISPLAY),
     (("display",), Event.DISPLAY),
     (("scanout",), Event.DISPLAY),
+    (("pixel", "out"), Event.DISPLAY),
+    (("pixel", "visible"), Event.DISPLAY),
+    (("operations", "end"), Event.GPU_END),
+    (("dequeued",), Event.PRESENT),
     (("vblank",), Event.VSYNC),
     (("vsync",), Event.VSYNC),
     (("present",), Event.PRESENT),
@@ -173,7 +179,9 @@ class _Stamps:
 
 def _words(name: str) -> list[str]:
     """`actualPresentTime (ns)` as `actual present time ns`."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    # Microseconds: both signs, and what is left of one in another code page.
+    plain = re.sub("[\u00b5\u03bc\ufffd](?=s)", "u", name)
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", plain)
     return re.findall(r"[a-z]+", spaced.lower())
 
 
@@ -181,6 +189,9 @@ def _stamps_of(name: str) -> _Stamps | None:
     vulkan = _VULKAN.get("".join(_words(name)))
     if vulkan is not None:
         return _Stamps(name, Kind.NANOSECONDS, vulkan, is_interval=False)
+    if "/" in name:
+        # Frames/s, 1/s, J/ms: a rate has no stamps.
+        return None
     words = _words(name)
     kind = _UNITS.get(words[-1]) if words else None
     if kind is None:

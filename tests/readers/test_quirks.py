@@ -493,7 +493,46 @@ def test_durations_beside_stamps_are_no_stamps(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    ["cpu_time_ms", "gpu_time_ms", "total time ms", "Avg Time (ms)", "latency_ms"],
+    [
+        pytest.param("Time (\u00b5s)".encode(), id="micro sign"),
+        pytest.param("Time (\u03bcs)".encode(), id="Greek letter"),
+        pytest.param("Time (\u00b5s)".encode("latin-1"), id="old code page"),
+        pytest.param(b"t_us", id="us"),
+        pytest.param(b"timestamp_usec", id="usec"),
+    ],
+)
+def test_microseconds_are_no_seconds(tmp_path: Path, header: bytes) -> None:
+    read = capture(tmp_path, header + b"\n0\n16000\n32000\n")
+    assert step_ms(read.series[0]) == [16.0] * 2
+
+
+@pytest.mark.parametrize(
+    ("header", "event"),
+    [
+        pytest.param("imageFirstPixelOut", Event.DISPLAY, id="Vulkan"),
+        pytest.param("image_first_pixel_out_ns", Event.DISPLAY, id="its words"),
+        pytest.param("queue_operations_end_ns", Event.GPU_END, id="queue end"),
+        pytest.param("actual_present_time_ns", Event.DISPLAY, id="actual"),
+        pytest.param("present_ns", Event.PRESENT, id="present"),
+    ],
+)
+def test_a_name_says_what_is_stamped(tmp_path: Path, header: str, event: Event) -> None:
+    read = capture(tmp_path, f"{header}\n0\n16000000\n32000000\n")
+    assert read.series[0].event is event
+    assert step_ms(read.series[0]) == [16.0] * 2
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Frame/s",
+        "1/s",
+        "cpu_time_ms",
+        "gpu_time_ms",
+        "total time ms",
+        "Avg Time (ms)",
+        "latency_ms",
+    ],
 )
 def test_times_that_are_no_stamps_are_refused(tmp_path: Path, header: str) -> None:
     error = refused(tmp_path, f"{header}\n1\n2\n3\n")
