@@ -79,6 +79,22 @@ def plain(ms: np.ndarray, seconds: np.ndarray, first: int) -> str:
     )
 
 
+def intervals(ms: np.ndarray, seconds: np.ndarray, first: int) -> str:
+    """Two columns with decimals, of different lengths."""
+    return "".join(
+        f"{t * 1000:.3f},{m:.4f}\n"
+        for t, m in zip(seconds.tolist(), ms.tolist(), strict=True)
+    )
+
+
+def nsys(ms: np.ndarray, seconds: np.ndarray, first: int) -> str:
+    """A trace of NVTX ranges of Nsight Systems."""
+    return "".join(
+        f"{round(t * 1e9)},{round(t * 1e9) + 9000},9000,0,9000,frame,77,78\n"
+        for t in seconds.tolist()
+    )
+
+
 HEADERS = {
     "presentmon": PRESENTS,
     "default": (
@@ -101,6 +117,10 @@ HEADERS = {
         "gpu_mem_clock,gpu_vram_used,gpu_power,ram_used,swap_used,process_rss,elapsed"
     ),
     "plain": "frame_index,t_ns",
+    "intervals": "t_ms,frame_ms",
+    "nsys": (
+        "Start (ns),End (ns),Duration (ns),DurChild (ns),DurNonChild (ns),Name,PID,TID"
+    ),
 }
 ROWS: dict[str, Callable[[np.ndarray, np.ndarray, int], str]] = {
     "presentmon": presentmon,
@@ -108,6 +128,8 @@ ROWS: dict[str, Callable[[np.ndarray, np.ndarray, int], str]] = {
     "frameview": frameview,
     "mangohud": mangohud,
     "plain": plain,
+    "intervals": intervals,
+    "nsys": nsys,
 }
 
 

@@ -11,21 +11,22 @@ from pytest_veo.readers.source import Source
 
 
 _STAMPED = re.compile(r"\d\d:\d\d:\d\d\.\d{3}: ")
+_COUNT = r"([0-9]{1,15})\b"
 _TOTAL = re.compile(
-    r"Output '([^']*)': Total frames output: (\d+)(?: \((\d+) attempted)?"
+    rf"Output '([^']*)': Total frames output: {_COUNT}(?: \({_COUNT} attempted)?"
 )
 _DRAWN = re.compile(
-    r"Output '([^']*)': Total drawn frames: (\d+)(?: \((\d+) attempted)?"
+    rf"Output '([^']*)': Total drawn frames: {_COUNT}(?: \({_COUNT} attempted)?"
 )
 _LAGGED = re.compile(
-    r"Output '([^']*)': Number of lagged frames due to rendering lag/stalls: (\d+)"
+    rf"Output '([^']*)': Number of lagged frames due to rendering lag/stalls: {_COUNT}"
 )
 _NETWORK = re.compile(
-    r"Output '([^']*)': Number of dropped frames due to insufficient "
-    r"bandwidth/connection stalls: (\d+)"
+    rf"Output '([^']*)': Number of dropped frames due to insufficient "
+    rf"bandwidth/connection stalls: {_COUNT}"
 )
 _ENCODER = re.compile(
-    r"Video stopped, number of skipped frames due to encoding lag: (\d+)/(\d+)"
+    rf"Video stopped, number of skipped frames due to encoding lag: {_COUNT}/{_COUNT}"
 )
 _ANY = re.compile(
     r"Total frames output: |Total drawn frames: |lagged frames due to rendering lag|"

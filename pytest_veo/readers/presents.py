@@ -13,6 +13,7 @@ from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
 from pytest_veo.frames.series import Int64s
 from pytest_veo.readers.capture import parse_address
+from pytest_veo.readers.capture import parse_id
 from pytest_veo.readers.columns import Column
 
 
@@ -138,5 +139,5 @@ def _owner(columns: tuple[Column | None, ...], row: int) -> Owner:
         for column in columns
     ]
     name, number, address = texts
-    process_id = int(number) if number.isdigit() else None
+    process_id = parse_id(number)
     return Owner(name, process_id, parse_address(address) if address else None)

@@ -279,7 +279,7 @@ class Reading:
             return self._read_dates(wanted, rows, lines, start, end, place)
         point = ord(self.sheet.point)
         read = numbers.parse_decimals(rows.raw, start, end, point)
-        values, bad = _convert(read, wanted.kind)
+        values, bad = convert(read, wanted.kind)
         bad |= read.bad
         if wanted.required:
             bad |= read.missing
@@ -377,9 +377,10 @@ def _digits_at_end(text: str) -> int:
     return len(text) - len(text.rstrip("0123456789"))
 
 
-def _convert(
+def convert(
     read: numbers.Decimals, kind: Kind
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Numbers as a column of this kind, and which of them do not fit."""
     if kind is Kind.REAL:
         return numbers.to_floats(read), np.zeros(len(read.digits), np.bool_)
     exponent = 0 if kind is Kind.INTEGER else int(kind.value)

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_veo.readers import arrow_table
+from pytest_veo.readers import even_rows
 from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
 from pytest_veo.readers.reading import Reading
@@ -64,11 +65,14 @@ class Sheet:
             CaptureError: see the module's rules.
         """
         columns = tuple(wanted)
-        if arrow_table.is_worth(self.source):
+        read = None
+        if even_rows.is_worth(self, columns):
+            read = even_rows.read_columns(self, columns)
+        if read is None and arrow_table.is_worth(self.source):
             read = arrow_table.read_columns(self, columns)
-            if read is not None:
-                found, lines = read
-                return Table(self.source, tuple(found), len(lines), lines, ())
+        if read is not None:
+            found, lines = read
+            return Table(self.source, tuple(found), len(lines), lines, ())
         return Reading(self, columns).run()
 
 

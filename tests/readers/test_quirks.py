@@ -123,6 +123,16 @@ def test_a_name_that_was_found_out_later_is_the_process_from_the_start(
     assert [(s.process, len(s)) for s in read.select(event="present")] == [("g.exe", 6)]
 
 
+@pytest.mark.parametrize("digits", ["4\u00b2", "9" * 5000])
+def test_a_process_id_that_is_none_is_left_out(tmp_path: Path, digits: str) -> None:
+    read = capture(
+        tmp_path, f"{PRESENTS}\n" + rows(f"g.exe,{digits},0xA,,0,{{s}},16.0,16.0,20.0")
+    )
+    assert {series.process_id for series in read.series} == {None}
+    with pytest.raises(CaptureError, match="nothing with process="):
+        read.pick(process=digits)
+
+
 @pytest.mark.parametrize("kind", ["NotSet", "Repeated", "Application"])
 def test_repeated_frames_are_the_application_s(tmp_path: Path, kind: str) -> None:
     read = capture(
@@ -421,6 +431,14 @@ def test_android_s_own_totals_are_figures(tmp_path: Path) -> None:
     assert len(capture(tmp_path, fenced).series[0]) == 2
     flagged = f"{totals}---PROFILEDATA---\n{STATS}1,1,2,\n---PROFILEDATA---\n"
     assert refused(tmp_path, flagged).reason.startswith("no ordinary frame")
+
+
+# OBS
+
+
+def test_a_count_of_more_digits_than_a_count_has_is_none(tmp_path: Path) -> None:
+    line = f"10:20:00.000: Output 'r': Total drawn frames: {'9' * 5000}\n"
+    assert "without counts" in refused(tmp_path, line).reason
 
 
 # PerfDog and WebRTC
