@@ -19,6 +19,7 @@ import numpy as np
 
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
+from pytest_veo.frames.series import Int64s
 from pytest_veo.readers.capture import Capture
 from pytest_veo.readers.capture import CapturedSeries
 from pytest_veo.readers.capture import whole
@@ -115,11 +116,10 @@ def _is_summary(source: Source) -> bool:
     return times and bool(_SUMMARY & header)
 
 
-def _series(
-    source: Source, name: str, stamps: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> CapturedSeries:
+def _series(source: Source, name: str, stamps: Int64s) -> CapturedSeries:
     # Rows of several threads are not in order; calls of one name are one stream.
-    ordered = np.sort(stamps)
+    is_ordered = not bool((stamps[1:] < stamps[:-1]).any())
+    ordered = stamps if is_ordered else np.sort(stamps)
     steps = np.diff(ordered)
     if bool((steps >= LONGEST_FRAME_NS).any()):
         hours = int(steps.max()) / 3.6e12
@@ -137,10 +137,10 @@ def _series(
 
 
 def _capture(
-    source: Source, version: str, found: dict[str, list[int]], notes: list[str]
+    source: Source, version: str, found: dict[str, Int64s], notes: list[str]
 ) -> Capture:
     series = [
-        _series(source, name, whole(stamps))
+        _series(source, name, stamps)
         for name, stamps in found.items()
         if len(stamps) >= _FEWEST
     ]
@@ -175,7 +175,8 @@ def _read_database(source: Source) -> Capture:
         raise source.error(f"no SQLite database that can be read: {error}") from error
     except OverflowError as error:
         raise source.error(f"a number beyond 64 bits: {error}") from error
-    return _capture(source, "sqlite", found, [])
+    arrays = {name: whole(stamps) for name, stamps in found.items()}
+    return _capture(source, "sqlite", arrays, [])
 
 
 def _tables(database: sqlite3.Connection) -> dict[str, set[str]]:
@@ -246,13 +247,15 @@ def _read_csv(source: Source, sheet: Sheet) -> Capture:
     label = next(name for name in _NAMES if name in sheet.header)
     wanted = [Wanted(start, kind, required=True), Wanted(label, Kind.TEXT)]
     table = sheet.read(wanted)
-    names = table[label]
+    names, stamps = table[label], table[start].values
+    if len(names.vocabulary) == 1:
+        found = {names.vocabulary[0]: stamps}
+        return _capture(source, "csv", found, list(table.notes))
     order = np.argsort(names.values, kind="stable")
     codes, first = np.unique(names.values[order], return_index=True)
-    parts = np.split(table[start].values[order], first[1:])
+    parts = np.split(stamps[order], first[1:])
     found = {
-        names.vocabulary[code]: part.tolist()
-        for code, part in zip(codes, parts, strict=True)
+        names.vocabulary[code]: part for code, part in zip(codes, parts, strict=True)
     }
     return _capture(source, "csv", found, list(table.notes))
 
