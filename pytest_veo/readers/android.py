@@ -47,6 +47,8 @@ class _Window:
     flagged: int = 0
     repeated: int = 0
     unfinished: int = 0
+    cut: int = 0
+    """Rows at the end of the file that lost theirs: 0 or 1."""
 
 
 class AndroidReader:
@@ -112,9 +114,11 @@ def _totals(source: Source) -> tuple[Figure, ...]:
 
 def _windows(source: Source) -> list[_Window]:
     windows: dict[str, _Window] = {}
-    inside, columns = False, None
+    inside, columns, commas = False, None, False
     name, blocks = "", 0
-    for number, line in enumerate(source.lines(), 1):
+    lines = list(source.lines())
+    unended = 0 if source.is_ended() else len(lines)
+    for number, line in enumerate(lines, 1):
         text = line.strip()
         if text == _FENCE:
             inside, columns = not inside, None
@@ -128,9 +132,14 @@ def _windows(source: Source) -> list[_Window]:
         if not text:
             continue
         if columns is None:
+            commas = text.endswith(",")
             columns = _columns(source, text, number)
             key = name or f"window {blocks}"
             window = windows.setdefault(key, _Window(key))
+            continue
+        if number == unended and commas and not text.endswith(","):
+            # Every row ends with a comma, as the header does: this one was cut.
+            window.cut += 1
             continue
         _take_row(source, window, columns, text, number)
     return list(windows.values())
@@ -195,6 +204,7 @@ def _series(source: Source, window: _Window, notes: list[str]) -> list[CapturedS
         (window.flagged, "rows with flags are no ordinary frames and left out"),
         (window.repeated, "frames appear in two dumps and count once"),
         (window.unfinished, "frames were not yet completed and are left out"),
+        (window.cut, "rows end early and are left out"),
     ):
         if count:
             notes.append(f"{window.name}: {count} {what}")

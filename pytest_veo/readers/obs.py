@@ -54,7 +54,14 @@ class ObsReader:
         """
         counts = _Counts()
         version = ""
-        for line in source.lines():
+        lines = list(source.lines())
+        notes = [
+            "OBS writes no frames, only counts: drop rates can be told, jitter not"
+        ]
+        if not source.is_ended():
+            notes.append("the last line has no end and may be cut: it is left out")
+            lines.pop()
+        for line in lines:
             counts.take(line)
             if not version and (found := re.search(r"\bOBS (\d+[\w.\-]*)", line)):
                 version = found[1]
@@ -68,9 +75,7 @@ class ObsReader:
             format=self.name,
             version=version,
             counters=counters,
-            notes=(
-                "OBS writes no frames, only counts: drop rates can be told, jitter not",
-            ),
+            notes=tuple(notes),
         )
 
 

@@ -21,6 +21,7 @@ from pytest_veo.readers.columns import Kind
 from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
 from pytest_veo.readers.dates import parse_date_time
+from pytest_veo.readers.dates import parse_date_times
 from pytest_veo.readers.rows import Rows
 from pytest_veo.readers.rows import split_rows
 from pytest_veo.readers.words import Vocabulary
@@ -201,7 +202,7 @@ class Reading:
         before = rows.text(len(lines) - 2) if len(lines) > 1 else self.previous_tail
         last = rows.text(len(lines) - 1)
         self.previous_tail = last
-        if block.endswith(b"\n") or not _looks_cut(last, before, self.width, usual):
+        if block.endswith(b"\n") or not looks_cut(last, before, self.width, usual):
             return 0
         self.notes.append(
             f"line {lines[-1]}: the last line has no end and may be cut in the middle "
@@ -305,13 +306,17 @@ class Reading:
         end: Any,
         place: int,
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        none = np.zeros(len(start), np.bool_)
+        alike = parse_date_times(rows.raw, start, end)
+        if alike is not None:
+            return alike, none
         values = np.zeros(len(start), np.int64)
         for row, (begin, stop) in enumerate(zip(start, end, strict=True)):
             read = parse_date_time(rows.raw[begin:stop].tobytes())
             if read is None:
                 self._refuse(wanted, rows, lines, row, place)
             values[row] = read
-        return values, np.zeros(len(start), np.bool_)
+        return values, none
 
     def _is_preamble(self, text: str) -> bool:
         """Whether a row is what stands above the values, or the header itself."""
@@ -362,7 +367,7 @@ def _spelled_missing(
     return np.isin(codes, wanted) if wanted else np.zeros(len(codes), np.bool_)
 
 
-def _looks_cut(last: str, before: str, width: int, usual: int) -> bool:
+def looks_cut(last: str, before: str, width: int, usual: int) -> bool:
     """Whether a last line without line end may be cut, beside the line before it."""
     if width < usual:
         return True

@@ -87,8 +87,16 @@ class Source:
     def lines(self) -> Iterator[str]:
         """The text line by line, without line ends."""
         for block in self.blocks():
-            for line in block.decode("utf-8", "replace").split("\n"):
+            text = block.decode("utf-8", "replace").removesuffix("\n")
+            for line in text.split("\n"):
                 yield line.removesuffix("\r")
+
+    def is_ended(self) -> bool:
+        """Whether the last line has its end; else it may have been cut in writing."""
+        with self.path.open("rb") as file:
+            file.seek(-min(self.size_bytes, 4), io.SEEK_END)
+            # The other bytes of a wide character are 0.
+            return file.read(4).rstrip(b"\0").endswith(b"\n")
 
     def text(self) -> str:
         """The whole text.

@@ -17,6 +17,7 @@ from pytest_veo.errors import CaptureError
 from pytest_veo.frames.series import Event
 from pytest_veo.readers import Capture
 from pytest_veo.readers import CapturedSeries
+from pytest_veo.readers import afterburner
 from pytest_veo.readers import read_capture
 
 
@@ -403,6 +404,37 @@ def test_afterburner_s_log_with_semicolons_is_read(tmp_path: Path) -> None:
     assert frame_ms(capture(tmp_path, body).series[0]) == [16.66] * 2
 
 
+def test_afterburner_s_rows_at_once_are_those_row_by_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = HML + (
+        "80, 24-10-2025 16:56:07,100.1               ,60.0,N/A                 \n"
+        "80, 24-10-2025 16:56:08,100.1,0.0,0.0\n"
+        "80, 24-10-2025 16:56:09,100.1,59.9,16.69\n"
+    )
+    at_once = capture(tmp_path, body)
+    monkeypatch.setattr(afterburner, "_session_at_once", lambda source: None)
+    row_by_row = capture(tmp_path, body)
+    assert at_once.notes == row_by_row.notes
+    assert at_once.facts == row_by_row.facts
+    one, other = at_once.series[0], row_by_row.series[0]
+    assert frame_ms(one) == [16.66, 16.66, 16.666667, 16.69]
+    assert frame_ms(one) == frame_ms(other)
+    assert one.t_ns.tolist() == other.t_ns.tolist()
+    assert one.rows is not None
+    assert other.rows is not None
+    assert one.rows.tolist() == other.rows.tolist() == [3, 4, 5, 7]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 4, 6])
+def test_a_last_row_of_afterburner_that_was_cut_is_left_out(
+    tmp_path: Path, cut: int
+) -> None:
+    read = capture(tmp_path, HML[: -1 - cut])
+    assert frame_ms(read.series[0]) == [16.66]
+    assert any("has no end and may be cut" in note for note in read.notes)
+
+
 # Android
 
 STATS = "Flags,IntendedVsync,FrameCompleted,\n"
@@ -412,6 +444,20 @@ FRAMES = "0,1000000000,1009000000,\n0,1016000000,1026000000,\n"
 def test_a_table_of_frame_stats_without_its_fence_is_read(tmp_path: Path) -> None:
     read = capture(tmp_path, STATS + FRAMES)
     assert (read.format, frame_ms(read.series[0])) == ("android", [9.0, 10.0])
+
+
+def test_a_row_of_frame_stats_that_was_cut_is_left_out(tmp_path: Path) -> None:
+    read = capture(tmp_path, f"---PROFILEDATA---\n{STATS}{FRAMES}0,1032000000,104")
+    assert frame_ms(read.series[0]) == [9.0, 10.0]
+    assert read.notes == ("window 1: 1 rows end early and are left out",)
+
+
+def test_lines_behind_a_block_have_their_numbers(tmp_path: Path) -> None:
+    filler = "x" * 99 + "\n"
+    text = f"---PROFILEDATA---\n{STATS}{FRAMES}---PROFILEDATA---\n"
+    fence = f"---PROFILEDATA---\n{STATS}0,x,1,\n"
+    error = refused(tmp_path, text + filler * 30_000 + fence)
+    assert error.line == 5 + 30_000 + 3
 
 
 def test_android_s_own_totals_are_figures(tmp_path: Path) -> None:
@@ -439,6 +485,19 @@ def test_android_s_own_totals_are_figures(tmp_path: Path) -> None:
 def test_a_count_of_more_digits_than_a_count_has_is_none(tmp_path: Path) -> None:
     line = f"10:20:00.000: Output 'r': Total drawn frames: {'9' * 5000}\n"
     assert "without counts" in refused(tmp_path, line).reason
+
+
+def test_a_count_that_was_cut_in_writing_is_left_out(tmp_path: Path) -> None:
+    drawn = "10:20:00.000: Output 'r': Total drawn frames: 71950\n"
+    lagged = (
+        "10:20:00.000: Output 'r': Number of lagged frames due to rendering "
+        "lag/stalls: 150"
+    )
+    read = capture(tmp_path, drawn + lagged)
+    assert [(c.dropped, c.total) for c in read.counters] == [(0, 71950)]
+    assert read.notes[-1] == ("the last line has no end and may be cut: it is left out")
+    whole = capture(tmp_path, f"{drawn}{lagged} (0.2%)\n")
+    assert [(c.dropped, c.total) for c in whole.counters] == [(150, 71950)]
 
 
 # PerfDog and WebRTC
