@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 WORTH_BYTES = 256 << 10
 _MOST_COLUMNS = 8
+_MOST_DIGITS = 18
 _BLOCK_BYTES = 256 << 10
 """What a core's own cache holds."""
 _SPARED = 64
@@ -149,10 +150,10 @@ def _column(
     """One column of a rectangle; None where a cell is no plain number."""
     begin, end, mark = cell
     decimals = max(end - mark - 1, 0)
-    if not 0 < (mark - begin) + decimals <= 18:
+    if not 0 < (mark - begin) + decimals <= _MOST_DIGITS:
         return None
-    digits = np.zeros(shape[0], np.int64)
-    for first, last, power in ((begin, mark, decimals), (end - decimals, end, 0)):
+    digits: npt.NDArray[Any] | None = None
+    for first, last, power in ((end - decimals, end, 0), (begin, mark, decimals)):
         while last > first:
             length = min(8, last - first)
             words = np.ndarray(
@@ -165,11 +166,29 @@ def _column(
             value, good = numbers.parse_word(words, length)
             if not good.all():
                 return None
-            digits += value.astype(np.int64) * 10**power
+            if power:
+                value *= np.uint64(10**power)
+            if digits is None:
+                digits = value
+            else:
+                digits += value
             last -= length
             power += length
-    none = np.zeros(shape[0], np.bool_)
-    places = np.full(shape[0], decimals, np.int64)
-    read = numbers.Decimals(digits, places, none, none)
-    values, bad = convert(read, kind)
+    assert digits is not None
+    return _converted(digits.view(np.int64), (mark - begin) + decimals, decimals, kind)
+
+
+def _converted(
+    digits: npt.NDArray[np.int64], count: int, decimals: int, kind: Kind
+) -> npt.NDArray[Any] | None:
+    """`count` digits, of which `decimals` stand behind the mark, as a column."""
+    exponent = 0 if kind is Kind.INTEGER else kind.value
+    if isinstance(exponent, int) and 0 <= exponent - decimals <= _MOST_DIGITS - count:
+        # Eighteen digits are within 2**61 ns.
+        if exponent > decimals:
+            digits *= 10 ** (exponent - decimals)
+        return digits
+    none = np.zeros(len(digits), np.bool_)
+    places = np.full(len(digits), decimals, np.int64)
+    values, bad = convert(numbers.Decimals(digits, places, none, none), kind)
     return None if bad.any() else values
