@@ -167,16 +167,22 @@ def _read_database(source: Source) -> Capture:
             # A damaged index can make a query run for ever.
             database.set_progress_handler(lambda: next(steps, None) is None, 100_000)
             database.execute("PRAGMA trusted_schema = OFF")
+            database.text_factory = _text
             found: dict[str, list[int]] = {}
             tables = _tables(database)
             for name, stamp in _calls(source, database, tables):
                 found.setdefault(name, []).append(stamp)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # The words of an error may quote the damage.
         raise source.error(f"no SQLite database that can be read: {error}") from error
     except OverflowError as error:
         raise source.error(f"a number beyond 64 bits: {error}") from error
     arrays = {name: whole(stamps) for name, stamps in found.items()}
     return _capture(source, "sqlite", arrays, [])
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def _tables(database: sqlite3.Connection) -> dict[str, set[str]]:

@@ -131,8 +131,12 @@ def _series(
 ) -> CapturedSeries:
     # Packets come in the order of decoding.
     ordered = np.sort(np.array(ticks, np.int64))
+    # A codec that FFmpeg does not know has none; its stamps are as good.
+    codec = stream.codec_context.name if stream.codec_context else "unknown codec"
+    name = f"stream {stream.index} ({codec})"
+    if not stream.time_base or stream.time_base <= 0:
+        raise source.error(f"{name}: stamps without a unit")
     base = Fraction(stream.time_base)
-    name = f"stream {stream.index} ({stream.codec_context.name})"
     step_ns = base * 10**9
     notes.append(f"{name}: {len(ordered)} stamps in units of {base} s")
     if base >= Fraction(1, 1000):

@@ -95,6 +95,16 @@ def test_a_cut_file_is_refused_or_its_stamps_are_right(tmp_path: Path) -> None:
         read_capture(clip)
 
 
+def test_a_codec_that_nobody_knows_has_stamps_all_the_same(tmp_path: Path) -> None:
+    clip = tmp_path / "clip.mp4"
+    write_clip(clip, VARIABLE)
+    clip.write_bytes(clip.read_bytes().replace(b"avc1", b"zzzz"))
+    (series,) = read_capture(clip).series
+    assert series.name == "stream 0 (unknown codec)"
+    assert series.ticks is not None
+    assert (series.ticks - series.ticks[0]).tolist() == VARIABLE
+
+
 def test_a_playlist_is_no_video(tmp_path: Path) -> None:
     clip = tmp_path / "clip.m3u8"
     clip.write_text("#EXTM3U\n#EXTINF:1,\nhttp://example.com/x.ts\n")
