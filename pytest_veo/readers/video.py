@@ -73,11 +73,14 @@ class VideoReader:
         try:
             with (
                 source.path.open("rb") as file,
-                av.open(file, mode="r", format=kind) as container,
+                av.open(
+                    file, mode="r", format=kind, metadata_errors="replace"
+                ) as container,
             ):
                 series = _streams(source, container, notes)
                 version = str(container.format.name)
-        except av.error.FFmpegError as error:
+        except (av.error.FFmpegError, ValueError) as error:
+            # PyAV turns some damage into errors of Python's own.
             reason = f"no video that can be read: {error}"
             raise source.error(reason) from error
         if not series:

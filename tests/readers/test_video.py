@@ -105,6 +105,15 @@ def test_a_codec_that_nobody_knows_has_stamps_all_the_same(tmp_path: Path) -> No
     assert (series.ticks - series.ticks[0]).tolist() == VARIABLE
 
 
+def test_a_title_in_an_old_code_page_does_no_harm(tmp_path: Path) -> None:
+    clip = tmp_path / "clip.mp4"
+    write_clip(clip, VARIABLE)
+    whole = clip.read_bytes()
+    assert b"VideoHandler" in whole
+    clip.write_bytes(whole.replace(b"VideoHandler", b"Vid\xe9oHandler"))
+    assert len(read_series(clip)) == len(VARIABLE)
+
+
 def test_a_playlist_is_no_video(tmp_path: Path) -> None:
     clip = tmp_path / "clip.m3u8"
     clip.write_text("#EXTM3U\n#EXTINF:1,\nhttp://example.com/x.ts\n")
