@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from pytest_veo.errors import CaptureError
 from pytest_veo.errors import MissingDependency
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
@@ -79,6 +80,8 @@ class VideoReader:
             ):
                 series = _streams(source, container, notes)
                 version = str(container.format.name)
+        except CaptureError:
+            raise
         except (av.error.FFmpegError, ValueError) as error:
             # PyAV turns some damage into errors of Python's own.
             reason = f"no video that can be read: {error}"
