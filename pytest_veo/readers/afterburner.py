@@ -168,16 +168,12 @@ def _sessions(source: Source) -> Iterator[_Session]:
     session = _Session()
     # Spreadsheets write it anew with semicolons, and commas in the numbers.
     mark = guess_delimiter(source.head[0])
-    before, is_ended = "", source.is_ended()
-    lines = source.lines()
-    upcoming = next(lines, None)
-    number = 0
-    while upcoming is not None:
-        line, upcoming, number = upcoming, next(lines, None), number + 1
+    before = ""
+    for number, line, lacks_end in source.numbered_lines():
         if not line.strip():
             continue
-        is_last = upcoming is None and not is_ended
-        if is_last and looks_cut(line, before, line.count(mark), before.count(mark)):
+        widths = line.count(mark), before.count(mark)
+        if lacks_end and looks_cut(line, before, *widths):
             session.cut = True
             continue
         before = line

@@ -116,9 +116,7 @@ def _windows(source: Source) -> list[_Window]:
     windows: dict[str, _Window] = {}
     inside, columns, commas = False, None, False
     name, blocks = "", 0
-    lines = list(source.lines())
-    unended = 0 if source.is_ended() else len(lines)
-    for number, line in enumerate(lines, 1):
+    for number, line, lacks_end in source.numbered_lines():
         text = line.strip()
         if text == _FENCE:
             inside, columns = not inside, None
@@ -137,7 +135,7 @@ def _windows(source: Source) -> list[_Window]:
             key = name or f"window {blocks}"
             window = windows.setdefault(key, _Window(key))
             continue
-        if number == unended and commas and not text.endswith(","):
+        if lacks_end and commas and not text.endswith(","):
             # Every row ends with a comma, as the header does: this one was cut.
             window.cut += 1
             continue

@@ -30,7 +30,7 @@ _ENCODER = re.compile(
 )
 _ANY = re.compile(
     r"Total frames output: |Total drawn frames: |lagged frames due to rendering lag|"
-    r"skipped frames due to encoding lag"
+    r"skipped frames due to encoding lag|dropped frames due to insufficient"
 )
 
 
@@ -54,14 +54,13 @@ class ObsReader:
         """
         counts = _Counts()
         version = ""
-        lines = list(source.lines())
         notes = [
             "OBS writes no frames, only counts: drop rates can be told, jitter not"
         ]
-        if not source.is_ended():
-            notes.append("the last line has no end and may be cut: it is left out")
-            lines.pop()
-        for line in lines:
+        for _, line, lacks_end in source.numbered_lines():
+            if lacks_end and _ANY.search(line):
+                notes.append("the last line has no end and may be cut: it is left out")
+                continue
             counts.take(line)
             if not version and (found := re.search(r"\bOBS (\d+[\w.\-]*)", line)):
                 version = found[1]

@@ -91,6 +91,17 @@ class Source:
             for line in text.split("\n"):
                 yield line.removesuffix("\r")
 
+    def numbered_lines(self) -> Iterator[tuple[int, str, bool]]:
+        """The lines, each with its number from 1 and whether it lacks its end."""
+        is_ended = self.is_ended()
+        number, last = 0, None
+        for line in self.lines():
+            if last is not None:
+                yield number, last, False
+            number, last = number + 1, line
+        if last is not None:
+            yield number, last, not is_ended
+
     def is_ended(self) -> bool:
         """Whether the last line has its end; else it may have been cut in writing."""
         with self.path.open("rb") as file:
