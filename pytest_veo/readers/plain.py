@@ -7,6 +7,7 @@ says besides decides the event: `present`, `display`, `gpu_end`, `recv`, `pts`, 
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
 from pytest_veo.readers.present_checks import check_steps
 from pytest_veo.readers.presents import Meaning
+from pytest_veo.readers.sampled import APART
+from pytest_veo.readers.sampled import frames_apart
 from pytest_veo.readers.source import Source
 from pytest_veo.readers.table import Sheet
 from pytest_veo.readers.table import open_sheet
@@ -255,9 +258,30 @@ class PlainReader:
         ]
         if not series:
             raise source.error("no column has two stamps", line=sheet.header_line + 1)
+        if group is None:
+            series = [_proven(sheet, one, columns, notes) for one in series]
         return Capture(
             file=source.name, format=self.name, series=tuple(series), notes=tuple(notes)
         )
+
+
+def _proven(
+    sheet: Sheet, series: CapturedSeries, columns: list[_Stamps], notes: list[str]
+) -> CapturedSeries:
+    """The series, told as samples where frame times or rates beside it say so."""
+    stamps = next(column for column in columns if column.name == series.name)
+    if stamps.is_interval:
+        return series
+    found = [s for name in sheet.header if (s := _stamps_of(name)) and s.is_interval]
+    times = (found[0].name, found[0].kind) if found else None
+    apart = frames_apart(sheet, (stamps.name, stamps.kind), times)
+    if apart is None or apart <= APART:
+        return series
+    notes.append(
+        f"{series.name}: rows lie {apart:.3g} frames apart by what stands beside them: "
+        f"samples, not frames, so nothing can be said about jitter"
+    )
+    return dataclasses.replace(series, sampled=True)
 
 
 def _ordered(table: Table, columns: list[_Stamps], notes: list[str]) -> list[_Stamps]:

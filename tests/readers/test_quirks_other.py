@@ -255,6 +255,27 @@ def test_times_that_are_no_stamps_are_refused(tmp_path: Path, header: str) -> No
     assert error.reason.startswith("no known capture format")
 
 
+@pytest.mark.parametrize(
+    ("header", "row", "sampled"),
+    [
+        pytest.param("Time (s),FPS", "{i},60", True, id="a row a second"),
+        pytest.param("t_ms,Frame Rate", "{i}00,59.9", True, id="ten a second"),
+        pytest.param("t_ms;fps", "{i}00;59,9", True, id="semicolons"),
+        pytest.param("t_ms,frame_ms", "{i}00,16.7", True, id="frame times"),
+        pytest.param("t_ms,frame_ms", "{ms},16.0", False, id="every frame"),
+        pytest.param("t_ms,fps", "{ms},62.5", False, id="every frame's rate"),
+        pytest.param("t_ms,fps", "{ms},", False, id="no rate told"),
+        pytest.param("t_s,load", "{i},60", False, id="nothing beside it"),
+    ],
+)
+def test_samples_of_a_rate_are_no_frames(
+    tmp_path: Path, header: str, row: str, sampled: bool
+) -> None:
+    read = capture(tmp_path, f"{header}\n" + rows(row, 12))
+    assert read.series[0].sampled is sampled
+    assert any("samples, not frames" in note for note in read.notes) is sampled
+
+
 def test_a_comment_above_the_header_says_nothing(tmp_path: Path) -> None:
     read = capture(tmp_path, "# made by hand\nt_ms\n0\n16\n32\n")
     assert step_ms(read.series[0]) == [16.0] * 2
