@@ -79,6 +79,22 @@ def plain(ms: np.ndarray, seconds: np.ndarray, first: int) -> str:
     )
 
 
+def intervals(ms: np.ndarray, seconds: np.ndarray, first: int) -> str:
+    """Two columns with decimals, of different lengths."""
+    return "".join(
+        f"{t * 1000:.3f},{m:.4f}\n"
+        for t, m in zip(seconds.tolist(), ms.tolist(), strict=True)
+    )
+
+
+def nsys(ms: np.ndarray, seconds: np.ndarray, first: int) -> str:
+    """A trace of NVTX ranges of Nsight Systems."""
+    return "".join(
+        f"{round(t * 1e9)},{round(t * 1e9) + 9000},9000,0,9000,frame,77,78\n"
+        for t in seconds.tolist()
+    )
+
+
 HEADERS = {
     "presentmon": PRESENTS,
     "default": (
@@ -101,6 +117,10 @@ HEADERS = {
         "gpu_mem_clock,gpu_vram_used,gpu_power,ram_used,swap_used,process_rss,elapsed"
     ),
     "plain": "frame_index,t_ns",
+    "intervals": "t_ms,frame_ms",
+    "nsys": (
+        "Start (ns),End (ns),Duration (ns),DurChild (ns),DurNonChild (ns),Name,PID,TID"
+    ),
 }
 ROWS: dict[str, Callable[[np.ndarray, np.ndarray, int], str]] = {
     "presentmon": presentmon,
@@ -108,6 +128,8 @@ ROWS: dict[str, Callable[[np.ndarray, np.ndarray, int], str]] = {
     "frameview": frameview,
     "mangohud": mangohud,
     "plain": plain,
+    "intervals": intervals,
+    "nsys": nsys,
 }
 
 
@@ -124,18 +146,18 @@ def write(path: Path, name: str, rows: int) -> None:
             file.write(ROWS[name](ms, seconds, first))
 
 
-def best(run: Callable[[], object], times: int) -> float:
-    """The shortest of several runs, in seconds."""
+def best(run: Callable[[], object], times: int) -> tuple[float, float]:
+    """The shortest of several runs: seconds, and seconds of all processors."""
     spent = []
     for _ in range(times):
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         run()
-        spent.append(time.perf_counter() - start)
-    return min(spent)
+        spent.append((time.perf_counter() - start, time.process_time() - used))
+    return min(wall for wall, _ in spent), min(cpu for _, cpu in spent)
 
 
 def compare(path: Path, name: str, rows: int, times: int) -> None:
-    """Print both times and their ratio."""
+    """Print both times and their ratios."""
     pandas = importlib.import_module("pandas")
     readers = importlib.import_module("pytest_veo.readers")
     skip = HEADERS[name].count("\n")
@@ -143,8 +165,9 @@ def compare(path: Path, name: str, rows: int, times: int) -> None:
     ours = best(lambda: readers.read_capture(path), times)
     size = path.stat().st_size / 1e6
     print(
-        f"{name:<12}{rows:>10} rows {size:>8.0f} MB  ours {ours:7.3f} s  "
-        f"pandas {theirs:7.3f} s  {theirs / ours:5.2f} times as fast",
+        f"{name:<12}{rows:>10} rows {size:>6.0f} MB  ours {ours[0]:6.3f} s "
+        f"(cpu {ours[1]:6.3f})  pandas {theirs[0]:6.3f} s (cpu {theirs[1]:6.3f})  "
+        f"{theirs[0] / ours[0]:5.2f} times as fast (cpu {theirs[1] / ours[1]:5.2f})",
         flush=True,
     )
 

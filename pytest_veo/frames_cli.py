@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pytest_veo import hookspec
+from pytest_veo.errors import BadSetting
 from pytest_veo.errors import CommandError
 from pytest_veo.errors import FramesError
 from pytest_veo.errors import VeoError
@@ -14,6 +21,7 @@ from pytest_veo.frames.figures import Figure
 from pytest_veo.readers import Capture
 from pytest_veo.readers import CapturedSeries
 from pytest_veo.readers import read_capture
+from pytest_veo.readers import register_reader
 from pytest_veo.units import format_ns
 
 
@@ -45,6 +53,14 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--json", action="store_true", help="print JSON instead of text"
     )
+    parser.add_argument(
+        "-p",
+        dest="plugins",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="a module with the hook pytest_veo_readers, for formats of your own",
+    )
     parser.set_defaults(run=run)
     return parser
 
@@ -59,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
         CommandError: a capture that cannot be read, or series that are not there.
     """
     try:
+        for name in args.plugins:
+            _register_readers(name)
         captures = [read_capture(args.file)]
         if args.compare:
             captures.append(read_capture(args.compare))
@@ -74,6 +92,32 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(_describe(capture, series)))
     print("\n".join(_side_by_side([series for series in chosen if series is not None])))
     return 0
+
+
+def _register_readers(name: str) -> None:
+    """Add the formats that a module gives through the hook `pytest_veo_readers`.
+
+    Raises:
+        BadSetting: there is no such module, or it gives no reader.
+    """
+    # As pytest does it for `-p`: a module of the current folder is found.
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        raise BadSetting(f"-p {name}: {error}") from error
+    finally:
+        sys.path.pop(0)
+    # Of pytest's kind: hooks are found by their names.
+    manager = pytest.PytestPluginManager()
+    manager.add_hookspecs(hookspec)
+    manager.register(module)
+    given = manager.hook.pytest_veo_readers(config=None)
+    found = [reader for some in given for reader in some or ()]
+    if not found:
+        raise BadSetting(f"-p {name}: it gives no reader by pytest_veo_readers")
+    for reader in found:
+        register_reader(reader)
 
 
 def _choose(capture: Capture, args: argparse.Namespace) -> CapturedSeries | None:

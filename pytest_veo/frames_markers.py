@@ -5,39 +5,29 @@ numpy and the frames room are imported when a test has the marker, never before.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
-from typing import NamedTuple
 
 import pytest
 
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import VeoError
+from pytest_veo.frames_from import take_capture
 
 
 if TYPE_CHECKING:
     from pytest_veo.frames.budget import JitterBudget
     from pytest_veo.frames.variants import Variant
+    from pytest_veo.frames_from import NamedCapture
 
 
 MARKER = "veo_jitter"
 INI_DEFAULTS = "veo_jitter"
 
 
-class Capture(NamedTuple):
-    """A file whose frames a marker wants judged."""
-
-    path: Path
-    series: str | None
-    """What to call its series; None leaves the file's own name."""
-    choice: dict[str, object]
-    """Which of its series: `process`, `swapchain`, `event`."""
-
-
 def read_markers(
     config: pytest.Config, item: pytest.Item
-) -> tuple[dict[str | None, JitterBudget], list[Capture]]:
+) -> tuple[dict[str | None, JitterBudget], list[NamedCapture]]:
     """The budget of each named series, under None that of all others; the captures.
 
     Markers of a class or module are defaults for those of its tests.
@@ -60,7 +50,7 @@ def read_markers(
         captures = [
             capture
             for series, arguments in asked.items()
-            if (capture := _take_capture(config, series, arguments)) is not None
+            if (capture := take_capture(config, series, arguments)) is not None
         ]
         budgets = {series: budget_from(given) for series, given in asked.items()}
     except VeoError as error:
@@ -90,28 +80,6 @@ def _shown(value: Any) -> str | int | float | bool | None:
         return value
     name = getattr(value, "__name__", None)
     return name if isinstance(name, str) else type(value).__name__
-
-
-def _take_capture(
-    config: pytest.Config, series: str | None, arguments: dict[str, object]
-) -> Capture | None:
-    """The capture that a marker names; its arguments are taken out of the others."""
-    path = arguments.pop("frames_from", None)
-    choice: dict[str, object] = {
-        name: arguments.pop(name)
-        for name in ("process", "swapchain")
-        if name in arguments
-    }
-    if path is None:
-        if choice:
-            name = next(iter(choice))
-            raise BadSetting(f"{name} chooses among the series of frames_from: name it")
-        return None
-    if not isinstance(path, str | Path):
-        raise BadSetting(f"frames_from={path!r}: it must be the path of a capture")
-    if arguments.get("event") is not None:
-        choice["event"] = arguments["event"]
-    return Capture(config.rootpath / path, series, choice)
 
 
 def _text(name: str, value: object) -> str | None:

@@ -5,21 +5,20 @@ numpy and the frames room are imported when a test uses them, never before.
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
 from collections.abc import Generator
 from collections.abc import Iterator
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import VeoError
+from pytest_veo.frames_from import NamedCapture
+from pytest_veo.frames_from import add_captures
+from pytest_veo.frames_from import register_readers
 from pytest_veo.frames_markers import INI_DEFAULTS
 from pytest_veo.frames_markers import MARKER
-from pytest_veo.frames_markers import Capture
 from pytest_veo.frames_markers import read_markers
 from pytest_veo.frames_markers import variant_of
 from pytest_veo.frames_reports import SECTION
@@ -29,11 +28,14 @@ from pytest_veo.units import parse_ns
 
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_veo.frames.baseline import History
     from pytest_veo.frames.budget import JitterBudget
     from pytest_veo.frames.collection import Frames
     from pytest_veo.frames.noise import MachineNoise
     from pytest_veo.frames.session import FrameReport
+    from pytest_veo.readers.preview_streams import PreviewStreams
 
 
 FIXTURE = "veo_frames"
@@ -56,7 +58,7 @@ _MARKER_LINE = (
 
 _frames: pytest.StashKey[Frames] = pytest.StashKey()
 _budgets: pytest.StashKey[dict[str | None, JitterBudget]] = pytest.StashKey()
-_captures: pytest.StashKey[list[Capture]] = pytest.StashKey()
+_captures: pytest.StashKey[list[NamedCapture]] = pytest.StashKey()
 _report: pytest.StashKey[FrameReport] = pytest.StashKey()
 _earlier: pytest.StashKey[Mapping[tuple[str, str], History]] = pytest.StashKey()
 _kept: pytest.StashKey[FrameReports] = pytest.StashKey()
@@ -119,6 +121,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(config.stash[_kept], "veo-frame-reports")
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Take further readers, before any file is read."""
+    register_readers(session.config)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
@@ -162,6 +169,19 @@ def veo_frames(request: pytest.FixtureRequest) -> Iterator[Frames]:
     request.node.stash[_frames] = frames
     yield frames
     del request.node.stash[_frames]
+
+
+@pytest.fixture
+def veo_preview(veo_frames: Frames) -> PreviewStreams:
+    """Receive preview streams, each a series: `veo_preview(url=..., request_id=...)`.
+
+    In an asynchronous test: `series = await veo_preview.receive(url=..., ...)`. Each
+    series is held to the test's `veo_jitter`; `veo_preview.counts` tells what was lost,
+    late or broken.
+    """
+    from pytest_veo.readers.preview_streams import PreviewStreams
+
+    return PreviewStreams(veo_frames.use)
 
 
 class JitterJudge:
@@ -286,13 +306,8 @@ def _with_captures(item: pytest.Item) -> Frames | None:
 
     if frames is None:
         frames = Frames()
-    # By name: the room of the readers is not needed by those who record.
-    registry = importlib.import_module("pytest_veo.readers.registry")
     try:
-        for capture in captures:
-            series = registry.read_series(capture.path, **capture.choice)
-            name = capture.series or series.name
-            frames.use(dataclasses.replace(series, name=name))
+        add_captures(frames, captures)
     except (VeoError, OSError) as error:
         raise JitterExceeded(f"{MARKER}: {error}", pytrace=False) from None
     return frames

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from pytest_veo.budget import LeakBudget
     from pytest_veo.probes.base import Probe
+    from pytest_veo.readers.registry import Reader
     from pytest_veo.verdict import Verdict
 
 
@@ -24,6 +25,23 @@ def pytest_veo_probes(config: pytest.Config) -> Sequence[Probe] | None:
     All results are used. A probe's name must not be taken.
 
     :param config: The pytest config object.
+
+    Use in conftest plugins
+    =======================
+
+    Any conftest file can implement this hook; only those of the start directories
+    are asked.
+    """
+
+
+@pytest.hookspec
+def pytest_veo_readers(config: pytest.Config | None) -> Sequence[Reader] | None:
+    """Give readers of further capture formats; called once, before collection.
+
+    All results are used. They are asked before the built-in readers, and are let go
+    at the end of the session.
+
+    :param config: The pytest config object; None in `veo frames -p MODULE`.
 
     Use in conftest plugins
     =======================

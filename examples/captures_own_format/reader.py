@@ -45,6 +45,11 @@ class EngineLogReader:
         return Capture(file=source.name, format=self.name, series=(series,))
 
 
+def pytest_veo_readers() -> list[EngineLogReader]:
+    """For pytest (`-p reader`, or in a conftest.py) and for `veo frames -p reader`."""
+    return [EngineLogReader()]
+
+
 if __name__ == "__main__":
     register_reader(EngineLogReader())
     series = read_series(Path(__file__).parent / "engine.log")

@@ -9,9 +9,9 @@ from pytest_veo.readers.preview import PreviewRequest
 from pytest_veo.readers.preview import collect_preview
 
 
-async def main(name: str) -> None:
+async def main(name: str, port: str) -> None:
     request = PreviewRequest(
-        url="ws://localhost:8765", request_id=name, interval_ms=200
+        url=f"ws://127.0.0.1:{port}", request_id=name, interval_ms=200
     )
     preview = await collect_preview(request, seconds=20)
     steps_ms = preview.series.intervals_ns / 1e6
@@ -25,4 +25,6 @@ async def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "steady"))
+    name = sys.argv[1] if len(sys.argv) > 1 else "steady"
+    port = sys.argv[2] if len(sys.argv) > 2 else "8765"
+    asyncio.run(main(name, port))

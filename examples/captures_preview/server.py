@@ -2,6 +2,7 @@
 
 Run it, then `python client.py` beside it. Faults are told by the request's name:
 `steady` has none, `rough` loses, repeats and breaks frames, `dropping` hangs up.
+A port may be named (0 takes any that is free), and how many frames there are.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import sys
 import time
 from urllib.parse import parse_qs
 from urllib.parse import urlsplit
@@ -17,7 +19,8 @@ from websockets.asyncio.server import ServerConnection
 from websockets.asyncio.server import serve
 
 
-FRAMES = 40
+PORT = int(sys.argv[1]) if len(sys.argv) > 1 else 8765
+FRAMES = int(sys.argv[2]) if len(sys.argv) > 2 else 40
 
 
 def jpeg(width: int, height: int) -> bytes:
@@ -58,7 +61,9 @@ async def preview(connection: ServerConnection) -> None:
 
 
 async def main() -> None:
-    async with serve(preview, "localhost", 8765) as server:
+    async with serve(preview, "127.0.0.1", PORT) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        print(f"listening on ws://127.0.0.1:{port}", flush=True)
         await server.serve_forever()
 
 

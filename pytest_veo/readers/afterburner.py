@@ -14,18 +14,30 @@ from typing import ClassVar
 
 import numpy as np
 
+from pytest_veo.errors import CaptureError
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
 from pytest_veo.readers.capture import Capture
 from pytest_veo.readers.capture import CapturedSeries
 from pytest_veo.readers.capture import whole
+from pytest_veo.readers.columns import Kind
+from pytest_veo.readers.columns import Table
+from pytest_veo.readers.columns import Wanted
 from pytest_veo.readers.dates import parse_date_time
 from pytest_veo.readers.numbers import MISSING
 from pytest_veo.readers.numbers import parse_unusual
 from pytest_veo.readers.present_checks import LONGEST_FRAME_NS
+from pytest_veo.readers.reading import looks_cut
 from pytest_veo.readers.source import Source
+from pytest_veo.readers.table import Sheet
+from pytest_veo.readers.table import guess_delimiter
+from pytest_veo.readers.table import split_line
 
 
+_TIMES = ("Frametime", "Framerate")
+"""Columns that tell a frame time, the better one first."""
+_SEARCHED_LINES = 400
+"""Where the first row of values must stand: there is a row of kind 3 a column."""
 _FIRST_VALUE = 2
 """The first two cells are the kind and the date, in rows of names as well."""
 
@@ -41,6 +53,8 @@ class _Session:
     lines: list[int] = field(default_factory=list)
     without: int = 0
     """Rows without a frame time: no program ran."""
+    cut: bool = False
+    """Whether the last row was cut in writing and is left out."""
 
 
 class AfterburnerReader:
@@ -55,7 +69,9 @@ class AfterburnerReader:
     def read(self, source: Source) -> Capture:
         """One sampled series a session."""
         notes: list[str] = []
-        sessions = [s for s in _sessions(source) if s.stamps_ns]
+        at_once = _session_at_once(source)
+        found = iter([at_once]) if at_once else _sessions(source)
+        sessions = [session for session in found if session.stamps_ns]
         if not sessions:
             raise source.error("no row of values (kind 80)")
         if len(sessions) > 1:
@@ -79,6 +95,70 @@ class AfterburnerReader:
         )
 
 
+def _session_at_once(source: Source) -> _Session | None:
+    """A file of one session, its rows read as a table; None: go row by row."""
+    mark = guess_delimiter(source.head[0])
+    kinds = [line.partition(mark)[0].strip() for line in source.head[:_SEARCHED_LINES]]
+    if "80" not in kinds:
+        return None
+    first = kinds.index("80")
+    above = [
+        [cell.strip() for cell in split_line(line, mark)]
+        for line in source.head[:first]
+    ]
+    names = next(
+        (c for k, c in zip(kinds, above, strict=False) if k in ("2", "02")), []
+    )
+    asked: list[str] = [n for n in _TIMES if n in names]
+    if not asked:
+        return None
+    header = ("kind", "date", *names[_FIRST_VALUE:])
+    sheet = Sheet(source, header, first - 1, mark, "." if mark == "," else ",")
+    wanted = [
+        Wanted("kind", Kind.INTEGER, required=True),
+        Wanted("date", Kind.DATE_TIME, required=True),
+        *[Wanted(name, Kind.REAL) for name in asked],
+    ]
+    try:
+        table = sheet.read(wanted)
+    except CaptureError:
+        # A second session, or damage: the way row by row knows which, and where.
+        return None
+    return None if table.notes else _from_table(table, asked, above, kinds, names)
+
+
+def _from_table(
+    table: Table,
+    asked: list[str],
+    above: list[list[str]],
+    kinds: list[str],
+    names: list[str],
+) -> _Session | None:
+    stamps = table["date"].values
+    if (table["kind"].values != 80).any() or (stamps[1:] < stamps[:-1]).any():
+        return None
+    frame_ns = np.zeros(table.rows)
+    for name in reversed(asked):
+        values = np.nan_to_num(table[name].values)
+        if (values < 0).any():
+            return None
+        with np.errstate(divide="ignore"):
+            told = values * 1e6 if name == "Frametime" else 1e9 / values
+        frame_ns = np.where(values > 0, np.rint(told), frame_ns)
+    if (frame_ns >= LONGEST_FRAME_NS).any():
+        return None
+    has = frame_ns > 0
+    gpu = next((c for k, c in zip(kinds, above, strict=False) if k in ("1", "01")), [])
+    return _Session(
+        gpu=", ".join(cell for cell in gpu[_FIRST_VALUE:] if cell),
+        names=names,
+        stamps_ns=stamps[has].tolist(),
+        frame_times_ns=frame_ns[has].astype(np.int64).tolist(),
+        lines=table.lines[has].tolist(),
+        without=int((~has).sum()),
+    )
+
+
 def _title(source: Source) -> str:
     cells = [cell.strip() for cell in source.head[0].split(",")]
     return next((cell for cell in cells if "monitoring log" in cell.lower()), "")
@@ -86,10 +166,20 @@ def _title(source: Source) -> str:
 
 def _sessions(source: Source) -> Iterator[_Session]:
     session = _Session()
-    for number, line in enumerate(source.lines(), 1):
+    # Spreadsheets write it anew with semicolons, and commas in the numbers.
+    mark = guess_delimiter(source.head[0])
+    before = ""
+    for number, line, lacks_end in source.numbered_lines():
         if not line.strip():
             continue
-        cells = [cell.strip() for cell in _split(source, line, number)]
+        widths = line.count(mark), before.count(mark)
+        if lacks_end and looks_cut(line, before, *widths):
+            session.cut = True
+            continue
+        before = line
+        cells = [cell.strip() for cell in _split(source, line, mark, number)]
+        if mark != ",":
+            cells = [cell.replace(",", ".") for cell in cells]
         kind = cells[0]
         if kind == "0" or kind == "00":
             if session.stamps_ns or session.names:
@@ -106,9 +196,9 @@ def _sessions(source: Source) -> Iterator[_Session]:
     yield session
 
 
-def _split(source: Source, line: str, number: int) -> list[str]:
+def _split(source: Source, line: str, mark: str, number: int) -> list[str]:
     try:
-        return next(csv.reader([line], skipinitialspace=True))
+        return next(csv.reader([line], delimiter=mark, skipinitialspace=True))
     except (csv.Error, StopIteration) as error:
         raise source.error(f"no row of cells: {error}", line=number) from error
 
@@ -118,6 +208,12 @@ def _take_row(source: Source, session: _Session, cells: list[str], line: int) ->
         raise source.error("values before the row of names (kind 2)", line=line)
     if len(cells) < _FIRST_VALUE + 1:
         raise source.error("a row of values without values", line=line)
+    if any(cells[len(session.names) :]):
+        raise source.error(
+            f"{len(cells)} cells under a row of {len(session.names)} names; numbers "
+            f"with a decimal comma need another separator",
+            line=line,
+        )
     stamp = parse_date_time(cells[1].encode())
     if stamp is None:
         raise source.error(f"{cells[1][:40]!r} is no date and time", line=line)
@@ -136,7 +232,7 @@ def _frame_time_ns(
     source: Source, session: _Session, cells: list[str], line: int
 ) -> int | None:
     """The frame time of a row, from `Frametime` or else from `Framerate`."""
-    for name in ("Frametime", "Framerate"):
+    for name in _TIMES:
         values = {
             value
             for column, text in zip(session.names, cells, strict=False)
@@ -179,6 +275,8 @@ def _series(
     source: Source, session: _Session, number: int, count: int, notes: list[str]
 ) -> CapturedSeries:
     name = "samples" if count == 1 else f"session {number}"
+    if session.cut:
+        notes.append(f"{name}: the last line has no end and may be cut: it is left out")
     if session.without:
         notes.append(f"{name}: {session.without} rows have no frame time: left out")
     if "Frametime" not in session.names:

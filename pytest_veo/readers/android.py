@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from pytest_veo.frames.figures import Figure
 from pytest_veo.frames.series import MISSING_NS
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
@@ -27,6 +28,10 @@ from pytest_veo.readers.source import Source
 
 _FENCE = "---PROFILEDATA---"
 _NEEDED = ("Flags", "IntendedVsync", "FrameCompleted")
+_TOTAL = re.compile(
+    r"(Total frames rendered|Janky frames|\d\dth percentile): (\d{1,15}(?:ms)?)"
+    r"(?: \((\d{1,3}\.\d+)%\))?"
+)
 _SHOWN = ("DisplayPresentTime",)
 _MOST_NS = 1 << 62
 _IDLE_NS = 10**9
@@ -42,6 +47,8 @@ class _Window:
     flagged: int = 0
     repeated: int = 0
     unfinished: int = 0
+    cut: int = 0
+    """Rows at the end of the file that lost theirs: 0 or 1."""
 
 
 class AndroidReader:
@@ -50,8 +57,13 @@ class AndroidReader:
     name: ClassVar[str] = "android"
 
     def claims(self, source: Source) -> bool:
-        """A fence around profile data."""
-        return source.is_text and any(line.strip() == _FENCE for line in source.head)
+        """A fence around profile data, its header alone, or the totals above it."""
+        if not source.is_text:
+            return False
+        lines = [line.strip() for line in source.head]
+        return any(line == _FENCE or _TOTAL.fullmatch(line) for line in lines) or (
+            _is_header(lines[0])
+        )
 
     def read(self, source: Source) -> Capture:
         """A series for each window: when frames were completed.
@@ -62,7 +74,12 @@ class AndroidReader:
         notes: list[str] = []
         windows = [w for w in _windows(source) if w.frames or w.flagged]
         series = [made for w in windows for made in _series(source, w, notes)]
-        if not series:
+        summary = _totals(source)
+        if summary and not windows:
+            notes.append(
+                "totals only: add `framestats` to the command to have frames as well"
+            )
+        elif not series:
             flagged = sum(window.flagged for window in windows)
             raise source.error(
                 f"no ordinary frame ({flagged} with flags are not counted)"
@@ -71,29 +88,56 @@ class AndroidReader:
             file=source.name,
             format=self.name,
             series=tuple(series),
+            summary=summary,
             notes=tuple(notes),
         )
 
 
+def _is_header(text: str) -> bool:
+    return text.startswith("Flags,") and all(name in text for name in _NEEDED)
+
+
+def _totals(source: Source) -> tuple[Figure, ...]:
+    """What Android counted itself, for the whole process."""
+    found: dict[str, Figure] = {}
+    for line in source.lines():
+        if match := _TOTAL.fullmatch(line.strip()):
+            name, value, percent = match.groups()
+            unit = "ms" if value.endswith("ms") else "frames"
+            amount = float(value.removesuffix("ms"))
+            found.setdefault(name, Figure(name, amount, unit))
+            if percent:
+                share = Figure(f"{name} share", float(percent), "%")
+                found.setdefault(share.name, share)
+    return tuple(found.values())
+
+
 def _windows(source: Source) -> list[_Window]:
     windows: dict[str, _Window] = {}
-    inside, columns = False, None
+    inside, columns, commas = False, None, False
     name, blocks = "", 0
-    for number, line in enumerate(source.lines(), 1):
+    for number, line, lacks_end in source.numbered_lines():
         text = line.strip()
         if text == _FENCE:
             inside, columns = not inside, None
             blocks += inside
             continue
+        if not inside and not blocks and _is_header(text):
+            inside, blocks = True, 1
         if not inside:
             name = _window_name(text) or name
             continue
         if not text:
             continue
         if columns is None:
+            commas = text.endswith(",")
             columns = _columns(source, text, number)
             key = name or f"window {blocks}"
             window = windows.setdefault(key, _Window(key))
+            continue
+        if lacks_end and commas and not text.endswith(","):
+            # Every row ends with a comma, as the header does: this one was cut.
+            window.cut += 1
             continue
         _take_row(source, window, columns, text, number)
     return list(windows.values())
@@ -158,6 +202,7 @@ def _series(source: Source, window: _Window, notes: list[str]) -> list[CapturedS
         (window.flagged, "rows with flags are no ordinary frames and left out"),
         (window.repeated, "frames appear in two dumps and count once"),
         (window.unfinished, "frames were not yet completed and are left out"),
+        (window.cut, "rows end early and are left out"),
     ):
         if count:
             notes.append(f"{window.name}: {count} {what}")

@@ -38,7 +38,11 @@ class CapFrameXReader:
     def claims(self, source: Source) -> bool:
         """Runs with capture data, or the preamble above PresentMon's names."""
         if is_json(source):
-            return head_has(source, "Runs") and head_has(source, "CaptureData")
+            # Tens of thousands of sensor values may stand before the frames.
+            signs = ("CaptureData", "SensorData", "SensorData2", "PresentMonRuntime")
+            return head_has(source, "Runs") and any(
+                head_has(source, sign) for sign in signs
+            )
         if not source.is_text or not source.head[0].startswith("//"):
             return False
         header = _header_line(source)

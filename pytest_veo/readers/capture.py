@@ -210,7 +210,7 @@ class Capture:
 
 
 def _is_process(series: CapturedSeries, wanted: str | int) -> bool:
-    if isinstance(wanted, int) or wanted.isdigit():
+    if isinstance(wanted, int) or parse_id(wanted) is not None:
         return series.process_id == int(wanted)
     return _bare(wanted) in (_bare(series.process), _bare(series.name))
 
@@ -229,6 +229,13 @@ def _address(swapchain: str | int | None) -> int | None:
             f"such as 0x2604A44FD30"
         )
     return address
+
+
+def parse_id(text: str) -> int | None:
+    """The number of a process id; None for text that is none."""
+    # `isdigit` alone holds of superscripts, and of more digits than an int is read of.
+    usable = text.isascii() and text.isdigit() and len(text) <= 18
+    return int(text) if usable else None
 
 
 def parse_address(text: str) -> int | None:

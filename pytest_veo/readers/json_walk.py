@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_veo.readers.numbers import MISSING
 from pytest_veo.readers.source import Source
 
 
@@ -17,7 +18,7 @@ _MOST_OBJECTS = 5_000_000
 
 
 def numbers(source: Source, values: Any, path: str) -> npt.NDArray[np.float64]:
-    """A list of numbers as an array; null becomes NaN.
+    """A list of numbers as an array; null becomes NaN, as does "NaN" in quotes.
 
     Args:
         source: for messages.
@@ -32,11 +33,13 @@ def numbers(source: Source, values: Any, path: str) -> npt.NDArray[np.float64]:
             f"a list of numbers is missing: {_short(values)}", column=path
         )
     for index, value in enumerate(values):
+        if isinstance(value, str) and value.lower() in MISSING:
+            continue
         # True is an int to Python, but no number in a capture.
         if not isinstance(value, int | float | None) or isinstance(value, bool):
             place = f"{path}[{index}]"
             raise source.error(f"{_short(value)} is no number", column=place)
-    array = np.array([np.nan if v is None else _float(v) for v in values], np.float64)
+    array = np.array([_float(value) for value in values], np.float64)
     beyond = np.isinf(array)
     if beyond.any():
         place = f"{path}[{int(np.argmax(beyond))}]"
@@ -44,7 +47,9 @@ def numbers(source: Source, values: Any, path: str) -> npt.NDArray[np.float64]:
     return array
 
 
-def _float(value: float) -> float:
+def _float(value: float | str | None) -> float:
+    if value is None or isinstance(value, str):
+        return float("nan")
     try:
         return float(value)
     except OverflowError:

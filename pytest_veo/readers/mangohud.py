@@ -26,6 +26,7 @@ from pytest_veo.readers.present_checks import check_steps
 from pytest_veo.readers.presents import Meaning
 from pytest_veo.readers.source import Source
 from pytest_veo.readers.table import Sheet
+from pytest_veo.readers.table import guess_delimiter
 from pytest_veo.readers.table import open_sheet
 from pytest_veo.readers.table import split_line
 
@@ -46,7 +47,7 @@ def _header_line(source: Source) -> int | None:
     """Where the line of columns stands; None in a file of another kind."""
     machine = False
     for number, line in enumerate(source.head[:_SEARCHED_LINES]):
-        cells = [cell.strip().lower() for cell in line.split(",")]
+        cells = [cell.lower() for cell in split_line(line, guess_delimiter(line))]
         machine = machine or cells[:3] == ["os", "cpu", "gpu"]
         if cells[0] != "fps":
             continue
@@ -118,10 +119,11 @@ def _version(source: Source, sheet: Sheet) -> str:
 
 def _facts(source: Source, header: int) -> tuple[tuple[str, str], ...]:
     for number, line in enumerate(source.head[: max(header - 1, 0)]):
-        names = split_line(line, ",")
+        mark = guess_delimiter(line)
+        names = split_line(line, mark)
         if names[:3] != ["os", "cpu", "gpu"]:
             continue
-        values = split_line(source.head[number + 1], ",")
+        values = split_line(source.head[number + 1], mark)
         # Names of GPUs are written with bare commas: then no column is certain.
         if len(values) == len(names):
             return tuple(p for p in zip(names, values, strict=True) if p[1])

@@ -19,6 +19,7 @@ import numpy as np
 
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
+from pytest_veo.frames.series import Int64s
 from pytest_veo.readers.capture import Capture
 from pytest_veo.readers.capture import CapturedSeries
 from pytest_veo.readers.capture import whole
@@ -46,7 +47,25 @@ _NVTX_RANGES = (59, 60)
 _FEWEST = 3
 """A range that came less often is no frame."""
 _MOST_STEPS = 2_000_000_000
-_STARTS = ("Start (ns)", "start_ns", "start")
+_START = re.compile(
+    r"start(?:[ _]?\(?(nsec|ns|usec|us|\u00b5s|\u03bcs|msec|ms|sec|s)\)?)?",
+    re.IGNORECASE,
+)
+_UNITS = {
+    "ns": Kind.NANOSECONDS,
+    "nsec": Kind.NANOSECONDS,
+    "us": Kind.MICROSECONDS,
+    "usec": Kind.MICROSECONDS,
+    "\u00b5s": Kind.MICROSECONDS,
+    "\u03bcs": Kind.MICROSECONDS,
+    "ms": Kind.MILLISECONDS,
+    "msec": Kind.MILLISECONDS,
+    "s": Kind.SECONDS,
+    "sec": Kind.SECONDS,
+}
+_SUMMARY = {"Instances", "Num Calls", "Count"}
+_SEARCHED_LINES = 20
+_ABOVE = ("Processing", "Generating", "Exporting", " **", "**", "NOTICE", "WARNING")
 _NAMES = ("Name", "Range", "name", "text")
 
 
@@ -61,23 +80,46 @@ class NsysReader:
             return True
         if not source.is_text:
             return False
-        sheet = open_sheet(source)
-        return any(n in sheet.header for n in _STARTS) and any(
-            n in sheet.header for n in _NAMES
-        )
+        return _sheet(source) is not None or _is_summary(source)
 
     def read(self, source: Source) -> Capture:
         """A series for each presenting call and each repeated range."""
         if source.magic.startswith(_MAGIC):
             return _read_database(source)
-        return _read_csv(source, open_sheet(source))
+        sheet = _sheet(source)
+        if sheet is None:
+            raise source.error(
+                "a summary of Nsight Systems: it holds no times of frames; export a "
+                "trace (nsys stats -r nvtx_pushpop_trace, or nsys export -t sqlite)"
+            )
+        return _read_csv(source, sheet)
 
 
-def _series(
-    source: Source, name: str, stamps: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> CapturedSeries:
+def _sheet(source: Source) -> Sheet | None:
+    """The table of a trace; `nsys stats` prints a line or two above it."""
+    for number, line in enumerate(source.head[:_SEARCHED_LINES]):
+        sheet = open_sheet(source, number) if "art" in line else None
+        if sheet and _start_of(sheet) and any(n in sheet.header for n in _NAMES):
+            return sheet
+        if not (number == 0 or not line.strip() or line.startswith(_ABOVE)):
+            return None
+    return None
+
+
+def _start_of(sheet: Sheet) -> str | None:
+    return next((name for name in sheet.header if _START.fullmatch(name)), None)
+
+
+def _is_summary(source: Source) -> bool:
+    header = set(open_sheet(source).header)
+    times = any(name.startswith("Total Time (") for name in header)
+    return times and bool(_SUMMARY & header)
+
+
+def _series(source: Source, name: str, stamps: Int64s) -> CapturedSeries:
     # Rows of several threads are not in order; calls of one name are one stream.
-    ordered = np.sort(stamps)
+    is_ordered = not bool((stamps[1:] < stamps[:-1]).any())
+    ordered = stamps if is_ordered else np.sort(stamps)
     steps = np.diff(ordered)
     if bool((steps >= LONGEST_FRAME_NS).any()):
         hours = int(steps.max()) / 3.6e12
@@ -95,10 +137,10 @@ def _series(
 
 
 def _capture(
-    source: Source, version: str, found: dict[str, list[int]], notes: list[str]
+    source: Source, version: str, found: dict[str, Int64s], notes: list[str]
 ) -> Capture:
     series = [
-        _series(source, name, whole(stamps))
+        _series(source, name, stamps)
         for name, stamps in found.items()
         if len(stamps) >= _FEWEST
     ]
@@ -125,15 +167,22 @@ def _read_database(source: Source) -> Capture:
             # A damaged index can make a query run for ever.
             database.set_progress_handler(lambda: next(steps, None) is None, 100_000)
             database.execute("PRAGMA trusted_schema = OFF")
+            database.text_factory = _text
             found: dict[str, list[int]] = {}
             tables = _tables(database)
             for name, stamp in _calls(source, database, tables):
                 found.setdefault(name, []).append(stamp)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # The words of an error may quote the damage.
         raise source.error(f"no SQLite database that can be read: {error}") from error
     except OverflowError as error:
         raise source.error(f"a number beyond 64 bits: {error}") from error
-    return _capture(source, "sqlite", found, [])
+    arrays = {name: whole(stamps) for name, stamps in found.items()}
+    return _capture(source, "sqlite", arrays, [])
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def _tables(database: sqlite3.Connection) -> dict[str, set[str]]:
@@ -196,17 +245,23 @@ def _stamp(source: Source, table: str, start: object) -> int:
 
 
 def _read_csv(source: Source, sheet: Sheet) -> Capture:
-    start = next(name for name in _STARTS if name in sheet.header)
+    start = _start_of(sheet)
+    assert start is not None
+    found_unit = _START.fullmatch(start)
+    unit = found_unit[1] if found_unit else None
+    kind = _UNITS[unit.lower()] if unit else Kind.NANOSECONDS
     label = next(name for name in _NAMES if name in sheet.header)
-    wanted = [Wanted(start, Kind.NANOSECONDS, required=True), Wanted(label, Kind.TEXT)]
+    wanted = [Wanted(start, kind, required=True), Wanted(label, Kind.TEXT)]
     table = sheet.read(wanted)
-    names = table[label]
+    names, stamps = table[label], table[start].values
+    if len(names.vocabulary) == 1:
+        found = {names.vocabulary[0]: stamps}
+        return _capture(source, "csv", found, list(table.notes))
     order = np.argsort(names.values, kind="stable")
     codes, first = np.unique(names.values[order], return_index=True)
-    parts = np.split(table[start].values[order], first[1:])
+    parts = np.split(stamps[order], first[1:])
     found = {
-        names.vocabulary[code]: part.tolist()
-        for code, part in zip(codes, parts, strict=True)
+        names.vocabulary[code]: part for code, part in zip(codes, parts, strict=True)
     }
     return _capture(source, "csv", found, list(table.notes))
 

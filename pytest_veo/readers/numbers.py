@@ -118,7 +118,7 @@ def _parse_short(
     high = (_ALL << np.uint64(64 - 8 * tail)) if tail else np.uint64(0)
     word = (word & high) | ((word << np.uint64(8)) & ~high)
     length = end - begin - 1
-    value, good = _parse_word(word, length)
+    value, good = parse_word(word, length)
     return value.astype(np.int64), np.full(len(end), tail), good & (length > 0)
 
 
@@ -175,11 +175,11 @@ def _parse_eight(
     words: npt.NDArray[np.uint64], end: Positions, length: Positions
 ) -> tuple[npt.NDArray[np.uint64], Mask]:
     """The number in the `length` (0 to 8) bytes before `end`."""
-    return _parse_word(words[end - 8], length)
+    return parse_word(words[end - 8], length)
 
 
-def _parse_word(
-    word: npt.NDArray[np.uint64], length: Positions
+def parse_word(
+    word: npt.NDArray[np.uint64], length: Positions | int
 ) -> tuple[npt.NDArray[np.uint64], Mask]:
     """The number in the upper `length` (0 to 8) bytes of a word."""
     keep = _UPPER_BYTES[length]

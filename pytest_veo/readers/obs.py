@@ -11,25 +11,26 @@ from pytest_veo.readers.source import Source
 
 
 _STAMPED = re.compile(r"\d\d:\d\d:\d\d\.\d{3}: ")
+_COUNT = r"([0-9]{1,15})\b"
 _TOTAL = re.compile(
-    r"Output '([^']*)': Total frames output: (\d+)(?: \((\d+) attempted)?"
+    rf"Output '([^']*)': Total frames output: {_COUNT}(?: \({_COUNT} attempted)?"
 )
 _DRAWN = re.compile(
-    r"Output '([^']*)': Total drawn frames: (\d+)(?: \((\d+) attempted)?"
+    rf"Output '([^']*)': Total drawn frames: {_COUNT}(?: \({_COUNT} attempted)?"
 )
 _LAGGED = re.compile(
-    r"Output '([^']*)': Number of lagged frames due to rendering lag/stalls: (\d+)"
+    rf"Output '([^']*)': Number of lagged frames due to rendering lag/stalls: {_COUNT}"
 )
 _NETWORK = re.compile(
-    r"Output '([^']*)': Number of dropped frames due to insufficient "
-    r"bandwidth/connection stalls: (\d+)"
+    rf"Output '([^']*)': Number of dropped frames due to insufficient "
+    rf"bandwidth/connection stalls: {_COUNT}"
 )
 _ENCODER = re.compile(
-    r"Video stopped, number of skipped frames due to encoding lag: (\d+)/(\d+)"
+    rf"Video stopped, number of skipped frames due to encoding lag: {_COUNT}/{_COUNT}"
 )
 _ANY = re.compile(
     r"Total frames output: |Total drawn frames: |lagged frames due to rendering lag|"
-    r"skipped frames due to encoding lag"
+    r"skipped frames due to encoding lag|dropped frames due to insufficient"
 )
 
 
@@ -53,7 +54,13 @@ class ObsReader:
         """
         counts = _Counts()
         version = ""
-        for line in source.lines():
+        notes = [
+            "OBS writes no frames, only counts: drop rates can be told, jitter not"
+        ]
+        for _, line, lacks_end in source.numbered_lines():
+            if lacks_end and _ANY.search(line):
+                notes.append("the last line has no end and may be cut: it is left out")
+                continue
             counts.take(line)
             if not version and (found := re.search(r"\bOBS (\d+[\w.\-]*)", line)):
                 version = found[1]
@@ -67,9 +74,7 @@ class ObsReader:
             format=self.name,
             version=version,
             counters=counters,
-            notes=(
-                "OBS writes no frames, only counts: drop rates can be told, jitter not",
-            ),
+            notes=tuple(notes),
         )
 
 

@@ -41,8 +41,11 @@ class OcatReader:
         sheet = open_sheet(source)
         found = names_of(sheet)
         assert found is not None
-        capture = read_presents(source, sheet, found[1], self.name, found[0])
         first = split_line(source.head[sheet.header_line + 1], sheet.delimiter)
+        # A second GPU's cells may stand under no name.
+        unnamed = ("",) * (len(first) - len(sheet.header))
+        sheet = dataclasses.replace(sheet, header=sheet.header + unnamed)
+        capture = read_presents(source, sheet, found[1], self.name, found[0])
         cells = dict(zip(sheet.header, first, strict=False))
         facts = tuple((name, cells[name]) for name in _FACTS if cells.get(name))
         return dataclasses.replace(capture, facts=facts)

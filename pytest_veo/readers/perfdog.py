@@ -50,19 +50,24 @@ class PerfDogReader:
         """One series: every frame of every second, end to end."""
         rows = _rows(source)
         times: list[np.ndarray[Any, np.dtype[np.float64]]] = []
+        without = 0
         janks = {"jank": 0.0, "bigjank": 0.0}
         for number, row in enumerate(rows):
             key = _key_of(row, *_TIMES)
-            if key is None:
-                raise source.error("a row without frame times", column=f"row {number}")
+            if key is None or row[key] is None:
+                # A second in which nothing was drawn.
+                without += 1
+                continue
             times.append(numbers(source, row[key], f"row {number}.{key}"))
             for name in janks:
                 column = _key_of(row, name)
                 janks[name] += (number_of(row, column) or 0.0) if column else 0.0
-        joined = np.concatenate(times)
+        joined = np.concatenate([np.zeros(0), *times])
         if not joined.size:
             raise source.error("no frame time in any row")
         series, notes = _series(source, joined)
+        if without:
+            notes.append(f"{without} rows have no frame times and are left out")
         own = perfdog_janks(joined)
         counted = (int(own.jank.sum()), int(own.big.sum()))
         if counted != (janks["jank"], janks["bigjank"]):

@@ -7,6 +7,7 @@ says besides decides the event: `present`, `display`, `gpu_end`, `recv`, `pts`, 
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
 from pytest_veo.readers.present_checks import check_steps
 from pytest_veo.readers.presents import Meaning
+from pytest_veo.readers.sampled import APART
+from pytest_veo.readers.sampled import frames_apart
 from pytest_veo.readers.source import Source
 from pytest_veo.readers.table import Sheet
 from pytest_veo.readers.table import open_sheet
@@ -32,8 +35,10 @@ from pytest_veo.readers.table import open_sheet
 
 _UNITS = {
     "ns": Kind.NANOSECONDS,
+    "nsec": Kind.NANOSECONDS,
     "nanoseconds": Kind.NANOSECONDS,
     "us": Kind.MICROSECONDS,
+    "usec": Kind.MICROSECONDS,
     "microseconds": Kind.MICROSECONDS,
     "ms": Kind.MILLISECONDS,
     "msec": Kind.MILLISECONDS,
@@ -60,6 +65,10 @@ _EVENTS = (
     (("displayed",), Event.DISPLAY),
     (("display",), Event.DISPLAY),
     (("scanout",), Event.DISPLAY),
+    (("pixel", "out"), Event.DISPLAY),
+    (("pixel", "visible"), Event.DISPLAY),
+    (("operations", "end"), Event.GPU_END),
+    (("dequeued",), Event.PRESENT),
     (("vblank",), Event.VSYNC),
     (("vsync",), Event.VSYNC),
     (("present",), Event.PRESENT),
@@ -94,7 +103,59 @@ _VULKAN = {
     "requestdequeued": Event.PRESENT,
 }
 """Names of Vulkan's present timing, in nanoseconds by its specification."""
-_NOT_STAMPS = {"desired", "target", "expected", "budget", "margin", "latency", "busy"}
+_NOT_STAMPS = frozenset(
+    {
+        "desired",
+        "target",
+        "expected",
+        "budget",
+        "margin",
+        "latency",
+        "busy",
+        "wait",
+        "delay",
+        "lag",
+        "age",
+        "cost",
+        "load",
+        "total",
+        "sum",
+        "avg",
+        "average",
+        "mean",
+        "min",
+        "minimum",
+        "max",
+        "maximum",
+        "med",
+        "median",
+        "std",
+        "stddev",
+        "variance",
+        "duration",
+        "jitter",
+        "error",
+        "rtt",
+        "ping",
+        "drift",
+        "offset",
+        "deviation",
+        "work",
+        "idle",
+        "render",
+        "draw",
+        "update",
+        "physics",
+        "logic",
+        "game",
+        "thread",
+        "process",
+        "encode",
+    }
+)
+"""Words of times that are no stamps: durations, wishes, figures."""
+_EDGES = {"start", "begin", "end", "done"}
+"""A `gpu_end_time` is a stamp, a `gpu_time` a duration."""
 _SEQUENCES = (
     "frame_index",
     "frame",
@@ -104,6 +165,8 @@ _SEQUENCES = (
     "frame_id",
     "presentid",
 )
+_MOST_BACK = 0.2
+"""Stamps that go back more often are none."""
 _GROUPS = ("series", "name", "stream", "event")
 
 
@@ -119,7 +182,9 @@ class _Stamps:
 
 def _words(name: str) -> list[str]:
     """`actualPresentTime (ns)` as `actual present time ns`."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    # Microseconds: both signs, and what is left of one in another code page.
+    plain = re.sub("[\u00b5\u03bc\ufffd](?=s)", "u", name)
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", plain)
     return re.findall(r"[a-z]+", spaced.lower())
 
 
@@ -127,6 +192,9 @@ def _stamps_of(name: str) -> _Stamps | None:
     vulkan = _VULKAN.get("".join(_words(name)))
     if vulkan is not None:
         return _Stamps(name, Kind.NANOSECONDS, vulkan, is_interval=False)
+    if "/" in name:
+        # Frames/s, 1/s, J/ms: a rate has no stamps.
+        return None
     words = _words(name)
     kind = _UNITS.get(words[-1]) if words else None
     if kind is None:
@@ -139,6 +207,8 @@ def _stamps_of(name: str) -> _Stamps | None:
     if tuple(rest) in _INTERVALS:
         return _Stamps(name, kind, Event.FRAME, is_interval=True)
     if _NOT_STAMPS & set(rest):
+        return None
+    if rest[-1] == "time" and {"cpu", "gpu"} & set(rest) and not _EDGES & set(rest):
         return None
     for signs, event in _EVENTS:
         if all(sign in rest for sign in signs):
@@ -179,6 +249,8 @@ class PlainReader:
         wanted += [Wanted(group, Kind.TEXT)] if group else []
         table = sheet.read(wanted)
         notes = list(table.notes)
+        if group is None:
+            columns = _ordered(table, columns, notes)
         series = [
             one
             for column in columns
@@ -186,9 +258,52 @@ class PlainReader:
         ]
         if not series:
             raise source.error("no column has two stamps", line=sheet.header_line + 1)
+        if group is None:
+            series = [_proven(sheet, one, columns, notes) for one in series]
         return Capture(
             file=source.name, format=self.name, series=tuple(series), notes=tuple(notes)
         )
+
+
+def _proven(
+    sheet: Sheet, series: CapturedSeries, columns: list[_Stamps], notes: list[str]
+) -> CapturedSeries:
+    """The series, told as samples where frame times or rates beside it say so."""
+    stamps = next(column for column in columns if column.name == series.name)
+    if stamps.is_interval:
+        return series
+    found = [s for name in sheet.header if (s := _stamps_of(name)) and s.is_interval]
+    times = (found[0].name, found[0].kind) if found else None
+    apart = frames_apart(sheet, (stamps.name, stamps.kind), times)
+    if apart is None or apart <= APART:
+        return series
+    notes.append(
+        f"{series.name}: rows lie {apart:.3g} frames apart by what stands beside them: "
+        f"samples, not frames, so nothing can be said about jitter"
+    )
+    return dataclasses.replace(series, sampled=True)
+
+
+def _ordered(table: Table, columns: list[_Stamps], notes: list[str]) -> list[_Stamps]:
+    """The columns that can be stamps, where another tells the time.
+
+    A `decode_time_ms` beside `t_ms` says how long decoding took.
+    """
+    kept = []
+    for column in columns:
+        read = table[column.name]
+        values = read.values[~read.missing]
+        share = (values[1:] < values[:-1]).mean() if len(values) > 2 else 0.0
+        if column.is_interval or share < _MOST_BACK:
+            kept.append(column)
+    if not kept:
+        return columns
+    notes.extend(
+        f"{column.name}: values that go up and down are no stamps: left out"
+        for column in columns
+        if column not in kept
+    )
+    return kept
 
 
 def _series(
@@ -267,12 +382,12 @@ def _paced(
         check_steps(source, summed, lines, meaning, notes)
         notes.append(f"{name}: frame times without stamps, laid end to end")
         return {"t_ns": summed, "frame_times_ns": values}
-    back = np.flatnonzero(np.diff(values) < 0)
-    if len(back):
+    back = values[1:] < values[:-1]
+    if bool(back.any()):
         raise source.error(
             "time goes back: two captures in one file, or several series mixed (name "
             "them in a column `series`)",
-            line=int(lines[back[0] + 1]),
+            line=int(lines[int(np.argmax(back)) + 1]),
             column=stamps.name,
         )
     check_steps(source, values, lines, meaning, notes)

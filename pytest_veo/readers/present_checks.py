@@ -27,6 +27,7 @@ LONG_FRAME_NS = 10 * 10**9
 """A freeze worth a remark."""
 _COARSE_NS = 100_000
 """Stamps that are multiples of this are too coarse for frames."""
+_AT_ONCE = 1 << 16
 _NEAR = 8
 """Rows that frames in flight can put between one and its place."""
 _AGREE_NS = 1_000_000
@@ -183,11 +184,10 @@ def check_steps(
         meaning: names the stamps' column.
         notes: takes the remarks.
     """
-    steps = np.diff(stamps_ns)
-    if not len(steps):
+    if len(stamps_ns) < 2:
         return
-    longest = int(np.argmax(steps))
-    length, line = int(steps[longest]), int(lines[longest + 1])
+    longest, length = _longest_step(stamps_ns)
+    line = int(lines[longest + 1])
     if length >= LONGEST_FRAME_NS:
         raise source.error(
             f"a frame of {length / 3.6e12:.1f} hours: the clock jumped, or two "
@@ -198,6 +198,18 @@ def check_steps(
         notes.append(
             f"{meaning.words(line)}: a frame of {format_ns(length)}, kept as it is"
         )
+
+
+def _longest_step(stamps_ns: Int64s) -> tuple[int, int]:
+    """After which stamp the longest step comes, and its length."""
+    place, length = 0, -1
+    # Ten million steps at once would be memory for nothing.
+    for first in range(0, len(stamps_ns) - 1, _AT_ONCE):
+        steps = np.diff(stamps_ns[first : first + _AT_ONCE + 1])
+        longest = int(np.argmax(steps))
+        if steps[longest] > length:
+            place, length = first + longest, int(steps[longest])
+    return place, length
 
 
 def _tell_gaps(

@@ -11,6 +11,7 @@ Four families of headers, told apart by the names they have:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from typing import ClassVar
 
 import numpy as np
@@ -192,7 +193,14 @@ def _stamps(
     stamps: Int64s = table[names.stamp].values
     if names.stamp.endswith("DateTime"):
         return stamps, Clock.REALTIME
-    steps, times = pairs_of(stamps, intervals, which, follows=names.follows)
+    own: Any = slice(None)
+    generated = _generated(table.get(names.frame_type))
+    if generated is not None:
+        # Frames that a driver put between two have no frame time of their own.
+        own = ~generated
+    steps, times = pairs_of(
+        stamps[own], intervals[own], which[own], follows=names.follows
+    )
     if names.stamp.endswith("QPC"):
         hz = told_frequency_hz(steps, times)
         if hz is None:

@@ -13,6 +13,7 @@ from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
 from pytest_veo.frames.series import Int64s
 from pytest_veo.readers.capture import parse_address
+from pytest_veo.readers.capture import parse_id
 from pytest_veo.readers.columns import Column
 
 
@@ -101,6 +102,7 @@ def owners_of(
             key = key * max(len(column.vocabulary), 1) + column.values
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
     owners = [_owner(columns, int(row)) for row in first]
+    owners = _named(owners)
     # Equal addresses may be written with and without leading zeros.
     order: dict[Owner, int] = {}
     for index in np.argsort(first):
@@ -109,11 +111,33 @@ def owners_of(
     return list(order), numbers[which]
 
 
+def _named(owners: list[Owner]) -> list[Owner]:
+    """The owners, with names in place of `<error>`.
+
+    PresentMon writes that until it has found out what a process is called.
+    """
+    names: dict[int | None, str] = {
+        owner.process_id: owner.process
+        for owner in owners
+        if owner.process_id is not None and not _is_unknown(owner.process)
+    }
+    return [
+        dataclasses.replace(owner, process=names.get(owner.process_id, owner.process))
+        if _is_unknown(owner.process)
+        else owner
+        for owner in owners
+    ]
+
+
+def _is_unknown(process: str) -> bool:
+    return process.startswith("<") and process.endswith(">")
+
+
 def _owner(columns: tuple[Column | None, ...], row: int) -> Owner:
     texts = [
         "" if column is None else column.vocabulary[column.values[row]]
         for column in columns
     ]
     name, number, address = texts
-    process_id = int(number) if number.isdigit() else None
+    process_id = parse_id(number)
     return Owner(name, process_id, parse_address(address) if address else None)

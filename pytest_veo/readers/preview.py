@@ -256,7 +256,9 @@ class _Received:
             return self.count("malformed")
         if not isinstance(fields, dict):
             return self.count("malformed")
-        image = fields.get("data", fields.get("preview_frame"))
+        image = fields.get("data")
+        if image is None:
+            image = fields.get("preview_frame")
         if isinstance(image, dict):
             fields = {**fields, **image}
             image = image.get("data")

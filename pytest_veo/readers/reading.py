@@ -14,12 +14,14 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from pytest_veo.errors import CaptureError
 from pytest_veo.readers import numbers
 from pytest_veo.readers.columns import Column
 from pytest_veo.readers.columns import Kind
 from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
 from pytest_veo.readers.dates import parse_date_time
+from pytest_veo.readers.dates import parse_date_times
 from pytest_veo.readers.rows import Rows
 from pytest_veo.readers.rows import split_rows
 from pytest_veo.readers.words import Vocabulary
@@ -200,7 +202,7 @@ class Reading:
         before = rows.text(len(lines) - 2) if len(lines) > 1 else self.previous_tail
         last = rows.text(len(lines) - 1)
         self.previous_tail = last
-        if block.endswith(b"\n") or not _looks_cut(last, before, self.width, usual):
+        if block.endswith(b"\n") or not looks_cut(last, before, self.width, usual):
             return 0
         self.notes.append(
             f"line {lines[-1]}: the last line has no end and may be cut in the middle "
@@ -219,6 +221,8 @@ class Reading:
         lacking = np.flatnonzero(counts <= self.last_place)
         if len(lacking):
             row = int(lacking[0])
+            if self._is_preamble(rows.text(row)):
+                raise self._twice(int(lines[row]))
             missing = next(
                 pieces.wanted.name
                 for pieces in self.pieces
@@ -276,7 +280,7 @@ class Reading:
             return self._read_dates(wanted, rows, lines, start, end, place)
         point = ord(self.sheet.point)
         read = numbers.parse_decimals(rows.raw, start, end, point)
-        values, bad = _convert(read, wanted.kind)
+        values, bad = convert(read, wanted.kind)
         bad |= read.bad
         if wanted.required:
             bad |= read.missing
@@ -302,13 +306,28 @@ class Reading:
         end: Any,
         place: int,
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        none = np.zeros(len(start), np.bool_)
+        alike = parse_date_times(rows.raw, start, end)
+        if alike is not None:
+            return alike, none
         values = np.zeros(len(start), np.int64)
         for row, (begin, stop) in enumerate(zip(start, end, strict=True)):
             read = parse_date_time(rows.raw[begin:stop].tobytes())
             if read is None:
                 self._refuse(wanted, rows, lines, row, place)
             values[row] = read
-        return values, np.zeros(len(start), np.bool_)
+        return values, none
+
+    def _is_preamble(self, text: str) -> bool:
+        """Whether a row is what stands above the values, or the header itself."""
+        above = self.source.head[: self.sheet.header_line + 1]
+        return text.strip() in {line.strip() for line in above}
+
+    def _twice(self, line: int) -> CaptureError:
+        return self.source.error(
+            "the header appears again: two captures in one file; split it here",
+            line=line,
+        )
 
     def _refuse(
         self,
@@ -320,11 +339,8 @@ class Reading:
     ) -> NoReturn:
         text = rows.cell_text(row, place)
         line = int(lines[row])
-        if text == wanted.name:
-            raise self.source.error(
-                "the header appears again: two captures in one file; split it here",
-                line=line,
-            )
+        if text == wanted.name or self._is_preamble(rows.text(row)):
+            raise self._twice(line)
         noun = "date and time" if wanted.kind is Kind.DATE_TIME else "number"
         reason = f"{text[:40]!r} is no {noun}"
         if wanted.required and text.lower() in numbers.MISSING:
@@ -351,7 +367,7 @@ def _spelled_missing(
     return np.isin(codes, wanted) if wanted else np.zeros(len(codes), np.bool_)
 
 
-def _looks_cut(last: str, before: str, width: int, usual: int) -> bool:
+def looks_cut(last: str, before: str, width: int, usual: int) -> bool:
     """Whether a last line without line end may be cut, beside the line before it."""
     if width < usual:
         return True
@@ -366,9 +382,10 @@ def _digits_at_end(text: str) -> int:
     return len(text) - len(text.rstrip("0123456789"))
 
 
-def _convert(
+def convert(
     read: numbers.Decimals, kind: Kind
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Numbers as a column of this kind, and which of them do not fit."""
     if kind is Kind.REAL:
         return numbers.to_floats(read), np.zeros(len(read.digits), np.bool_)
     exponent = 0 if kind is Kind.INTEGER else int(kind.value)

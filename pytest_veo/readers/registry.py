@@ -6,6 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Protocol
 
+from pytest_veo.errors import BadSetting
 from pytest_veo.frames.series import Event
 from pytest_veo.readers.capture import Capture
 from pytest_veo.readers.capture import CapturedSeries
@@ -60,8 +61,24 @@ def register_reader(reader: Reader) -> None:
     """Add a format. The latest added is asked first, before the built-in ones.
 
     A reader of the same name replaces the earlier one.
+
+    Raises:
+        BadSetting: an object that is no reader.
     """
-    _added[:] = [reader, *(old for old in _added if old.name != reader.name)]
+    name = getattr(reader, "name", None)
+    if not isinstance(name, str) or not all(
+        callable(getattr(reader, method, None)) for method in ("claims", "read")
+    ):
+        raise BadSetting(
+            f"{reader!r} is no reader: it needs `name`, `claims(source)` and "
+            f"`read(source)`"
+        )
+    _added[:] = [reader, *(old for old in _added if old.name != name)]
+
+
+def unregister_reader(reader: Reader) -> None:
+    """Take back what `register_reader` added; nothing where it is not there."""
+    _added[:] = [other for other in _added if other is not reader]
 
 
 def readers() -> tuple[Reader, ...]:

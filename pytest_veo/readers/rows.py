@@ -15,11 +15,13 @@ import numpy.typing as npt
 from pytest_veo.readers.numbers import PAD
 from pytest_veo.readers.numbers import Mask
 from pytest_veo.readers.numbers import Positions
+from pytest_veo.readers.numbers import words_of
 
 
 _NEWLINE = 0x0A
 _QUOTE = 0x22
 _BLANK = 0x20
+_EIGHT_BLANKS = np.uint64(0x2020202020202020)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,13 @@ def _trim(
         if not blank.any():
             break
         start = start + blank
+    # Tools that pad their cells pad them by many blanks.
+    words = words_of(raw)
+    while (blank := words[end - 8] == _EIGHT_BLANKS).any():
+        blank &= end - start >= 8
+        if not blank.any():
+            break
+        end = end - 8 * blank
     while (blank := raw[end - 1] <= _BLANK).any():
         blank &= start < end
         if not blank.any():

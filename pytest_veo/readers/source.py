@@ -23,6 +23,8 @@ BLOCK_BYTES = 1 << 20
 LONGEST_LINE_BYTES = 4 << 20
 MOST_DOCUMENT_BYTES = 256 << 20
 
+_SURELY_TEXT = 512
+"""Bytes without a NUL that no binary format begins with."""
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -85,8 +87,27 @@ class Source:
     def lines(self) -> Iterator[str]:
         """The text line by line, without line ends."""
         for block in self.blocks():
-            for line in block.decode("utf-8", "replace").split("\n"):
+            text = block.decode("utf-8", "replace").removesuffix("\n")
+            for line in text.split("\n"):
                 yield line.removesuffix("\r")
+
+    def numbered_lines(self) -> Iterator[tuple[int, str, bool]]:
+        """The lines, each with its number from 1 and whether it lacks its end."""
+        is_ended = self.is_ended()
+        number, last = 0, None
+        for line in self.lines():
+            if last is not None:
+                yield number, last, False
+            number, last = number + 1, line
+        if last is not None:
+            yield number, last, not is_ended
+
+    def is_ended(self) -> bool:
+        """Whether the last line has its end; else it may have been cut in writing."""
+        with self.path.open("rb") as file:
+            file.seek(-min(self.size_bytes, 4), io.SEEK_END)
+            # The other bytes of a wide character are 0.
+            return file.read(4).rstrip(b"\0").endswith(b"\n")
 
     def text(self) -> str:
         """The whole text.
@@ -100,6 +121,8 @@ class Source:
     def document(self) -> Any:
         """The file as JSON; `NaN` and `Infinity` are read as null.
 
+        A document a line (JSON Lines) is read as a list of them.
+
         Raises:
             CaptureError: no JSON, with the line and column where it stops.
         """
@@ -107,6 +130,8 @@ class Source:
         try:
             return json.loads(text, parse_constant=lambda _: None)
         except json.JSONDecodeError as error:
+            if error.msg == "Extra data" and (lines := _json_lines(text)) is not None:
+                return lines
             place = f"column {error.colno}"
             raise self.error(
                 f"no JSON at {place}: {error.msg}", line=error.lineno
@@ -140,6 +165,17 @@ class Source:
             ) from error
 
 
+def _json_lines(text: str) -> list[Any] | None:
+    try:
+        return [
+            json.loads(line, parse_constant=lambda _: None)
+            for line in text.splitlines()
+            if line.strip()
+        ]
+    except (ValueError, RecursionError):
+        return None
+
+
 def open_source(path: str | Path) -> Source:
     """Look at a capture file: its size, its encoding, its first lines.
 
@@ -170,7 +206,7 @@ def open_source(path: str | Path) -> Source:
         path=where,
         name=name,
         size_bytes=size,
-        magic=start[:64],
+        magic=start[:256],
         encoding=encoding,
         bom_bytes=bom_bytes,
         head=head,
@@ -181,7 +217,8 @@ def _encoding_of(start: bytes) -> tuple[str | None, int]:
     for bom, encoding in _BOMS:
         if start.startswith(bom):
             return encoding, len(bom)
-    if b"\0" not in start:
+    # What begins as text and has a NUL further on was damaged; reading it says so.
+    if b"\0" not in start[:_SURELY_TEXT]:
         return "utf-8", 0
     # UTF-16 without a mark: plain text has a NUL in every second byte.
     probe = start[: len(start) & ~1][:1024]

@@ -75,6 +75,8 @@ class SummaryReader:
         for number, cells in enumerate(runs, 1):
             prefix = "" if len(runs) == 1 else f"run {number}: "
             _take(header, cells, prefix, figures, facts)
+        if not source.is_ended():
+            notes.append("the last line has no end: its last value may be cut")
         if tool == "frameview":
             notes.append("FrameView's `Time (ms)` holds seconds; it is told as seconds")
         return Capture(

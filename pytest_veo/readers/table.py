@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_veo.readers import arrow_table
+from pytest_veo.readers import even_rows
 from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
 from pytest_veo.readers.reading import Reading
@@ -26,7 +27,7 @@ from pytest_veo.readers.source import Source
 
 
 DELIMITERS = (",", ";", "\t")
-_SPREADSHEET = ("sep=", '"sep=')
+_SAYS_NOTHING = ("sep=", '"sep=', "# ", "#\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,14 @@ class Sheet:
             CaptureError: see the module's rules.
         """
         columns = tuple(wanted)
-        if arrow_table.is_worth(self.source):
+        read = None
+        if even_rows.is_worth(self, columns):
+            read = even_rows.read_columns(self, columns)
+        if read is None and arrow_table.is_worth(self.source):
             read = arrow_table.read_columns(self, columns)
-            if read is not None:
-                found, lines = read
-                return Table(self.source, tuple(found), len(lines), lines, ())
+        if read is not None:
+            found, lines = read
+            return Table(self.source, tuple(found), len(lines), lines, ())
         return Reading(self, columns).run()
 
 
@@ -91,13 +95,14 @@ def open_sheet(source: Source, header_line: int | None = None) -> Sheet:
     Args:
         source: a text file.
         header_line: the header's line, from 0. None: the first line that says
-            anything; `sep=;`, which spreadsheets put first, does not.
+            anything; `sep=;`, which spreadsheets put first, does not, nor do
+            comments (`# recorded on ...`).
     """
     if header_line is None:
         said = (
             number
             for number, line in enumerate(source.head)
-            if line.strip() and not line.lower().startswith(_SPREADSHEET)
+            if line.strip() and not line.lower().startswith(_SAYS_NOTHING)
         )
         header_line = next(said, 0)
     line = source.head[header_line]

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from pytest_veo.errors import CaptureError
 from pytest_veo.errors import MissingDependency
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
@@ -22,12 +23,16 @@ from pytest_veo.readers.present_checks import LONGEST_FRAME_NS
 from pytest_veo.readers.source import Source
 
 
+_ATOMS = (b"ftyp", b"styp", b"moov", b"mdat", b"free", b"skip", b"wide", b"moof")
+"""What may stand first in an mp4 or mov."""
+_ATTACHED_PICTURE = 0x400
+"""`AV_DISPOSITION_ATTACHED_PIC`."""
 _MOST_PACKETS = 50_000_000
 
 
 def _format_of(magic: bytes) -> str | None:
     """FFmpeg's name of a container, told by its first bytes."""
-    if magic[4:8] in (b"ftyp", b"moov", b"mdat", b"free", b"wide"):
+    if magic[4:8] in _ATOMS:
         return "mov"
     if magic.startswith(b"\x1a\x45\xdf\xa3"):
         return "matroska"
@@ -39,11 +44,18 @@ def _format_of(magic: bytes) -> str | None:
         return "ogg"
     if magic.startswith(b"DKIF"):
         return "ivf"
+    if magic.startswith(b"\x30\x26\xb2\x75\x8e\x66\xcf\x11"):
+        return "asf"
+    if magic.startswith(b"\x00\x00\x01\xba"):
+        return "mpeg"
+    # Packets of 188 bytes; on discs each has four bytes before it.
+    if any(magic[at : at + 189 : 188] == b"\x47\x47" for at in (0, 4)):
+        return "mpegts"
     return None
 
 
 class VideoReader:
-    """mp4, mov, mkv, webm, avi, flv, ogg and ivf."""
+    """mp4, mov, mkv, webm, avi, flv, ogg, ivf, MPEG streams and asf."""
 
     name: ClassVar[str] = "video"
 
@@ -62,11 +74,16 @@ class VideoReader:
         try:
             with (
                 source.path.open("rb") as file,
-                av.open(file, mode="r", format=kind) as container,
+                av.open(
+                    file, mode="r", format=kind, metadata_errors="replace"
+                ) as container,
             ):
                 series = _streams(source, container, notes)
                 version = str(container.format.name)
-        except av.error.FFmpegError as error:
+        except CaptureError:
+            raise
+        except (av.error.FFmpegError, ValueError) as error:
+            # PyAV turns some damage into errors of Python's own.
             reason = f"no video that can be read: {error}"
             raise source.error(reason) from error
         if not series:
@@ -81,15 +98,19 @@ class VideoReader:
 
 
 def _streams(source: Source, container: Any, notes: list[str]) -> list[CapturedSeries]:
-    stamps: dict[int, list[int]] = {s.index: [] for s in container.streams.video}
-    without = 0
+    streams = [s for s in container.streams.video if not _is_cover(s)]
+    stamps: dict[int, list[int]] = {stream.index: [] for stream in streams}
+    without = unseen = 0
     if not stamps:
         return []
-    for count, packet in enumerate(container.demux(*container.streams.video)):
+    for count, packet in enumerate(container.demux(*streams)):
         if count > _MOST_PACKETS:
             raise source.error("more packets than a capture has")
         # The last packet of a stream is empty: it flushes the decoder.
         if packet.size == 0:
+            continue
+        if packet.is_discard:
+            unseen += 1
             continue
         if packet.pts is None:
             without += 1
@@ -97,11 +118,18 @@ def _streams(source: Source, container: Any, notes: list[str]) -> list[CapturedS
         stamps[packet.stream_index].append(packet.pts)
     if without:
         notes.append(f"{without} packets carry no presentation stamp and are left out")
+    if unseen:
+        notes.append(f"{unseen} packets are cut off by an edit list and never shown")
     return [
         _series(source, stream, stamps[stream.index], notes)
-        for stream in container.streams.video
+        for stream in streams
         if stamps[stream.index]
     ]
+
+
+def _is_cover(stream: Any) -> bool:
+    """Whether a stream is one picture: the cover of an album."""
+    return bool(int(getattr(stream, "disposition", 0)) & _ATTACHED_PICTURE)
 
 
 def _series(
@@ -109,8 +137,12 @@ def _series(
 ) -> CapturedSeries:
     # Packets come in the order of decoding.
     ordered = np.sort(np.array(ticks, np.int64))
+    # A codec that FFmpeg does not know has none; its stamps are as good.
+    codec = stream.codec_context.name if stream.codec_context else "unknown codec"
+    name = f"stream {stream.index} ({codec})"
+    if not stream.time_base or stream.time_base <= 0:
+        raise source.error(f"{name}: stamps without a unit")
     base = Fraction(stream.time_base)
-    name = f"stream {stream.index} ({stream.codec_context.name})"
     step_ns = base * 10**9
     notes.append(f"{name}: {len(ordered)} stamps in units of {base} s")
     if base >= Fraction(1, 1000):

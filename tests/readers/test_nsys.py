@@ -61,3 +61,22 @@ def test_text_where_a_time_must_be_is_refused(tmp_path: Path) -> None:
         "DX12_API.start",
         "'soon' is no time",
     )
+
+
+def test_names_that_are_no_utf_8_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "report.sqlite"
+    write_nsys_database(file)
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("INSERT INTO StringIds VALUES (9, CAST(X'668d' AS TEXT))")
+        database.execute("UPDATE NVTX_EVENTS SET textId = 9")
+        database.commit()
+    names = [series.name for series in read_capture(file).series]
+    assert names == ["IDXGISwapChain::Present", "f\ufffd"]
+
+
+def test_a_schema_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "report.sqlite"
+    write_nsys_database(file)
+    file.write_bytes(file.read_bytes().replace(b"StringIds", b"Str\x8dngIds"))
+    with pytest.raises(CaptureError):
+        read_capture(file)

@@ -170,6 +170,11 @@ def test_a_steady_stream_is_a_series_of_arrivals() -> None:
             PreviewCounts(frames=2),
             id="the image under preview_frame",
         ),
+        pytest.param(
+            [frame(0, key="preview_frame", data=None)],
+            PreviewCounts(frames=1),
+            id="the image under preview_frame beside data of nothing",
+        ),
     ],
 )
 def test_every_fault_is_counted_once(

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import codecs
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from pytest_veo.errors import CaptureError
 from pytest_veo.readers import arrow_table
+from pytest_veo.readers import even_rows
 from pytest_veo.readers import reading
 from pytest_veo.readers.columns import Kind
 from pytest_veo.readers.columns import Table
@@ -285,6 +290,66 @@ def test_the_fast_way_reads_no_hexadecimal_numbers(
     file.write_text("n,m\n1,2\n0x10,4\n")
     with pytest.raises(CaptureError, match="'0x10' is no number"):
         open_sheet(open_source(file)).read([Wanted("n", Kind.INTEGER)])
+
+
+numbers = st.one_of(
+    st.integers(0, 99_999).map(str),
+    st.decimals(0, 9999, places=3).map(str),
+    st.sampled_from(["", "NA", "-1", "+1", "1e3", "0x10", " 7", '"7"', "1.", "9" * 19]),
+)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(
+    st.sampled_from([(1, 5), (100, 105), (7, 12), (99_990, 100_010)]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.lists(st.tuples(st.integers(0, 99), numbers), max_size=2),
+    st.sampled_from([Kind.INTEGER, Kind.SECONDS, Kind.NANOSECONDS, Kind.REAL]),
+    st.booleans(),
+)
+def test_equally_long_rows_are_read_as_the_careful_way_reads_them(
+    span: tuple[int, int],
+    end: str,
+    odd: list[tuple[int, str]],
+    kind: Kind,
+    required: bool,
+) -> None:
+    cells = [[str(i), f"{i * 16}.{i % 10:03}"] for i in range(*span)]
+    for place, text in odd:
+        cells[place % len(cells)][place % 2] = text
+    lines = ["n,t", *(",".join(row) for row in cells)]
+    wanted = (Wanted("t", Kind.SECONDS, required), Wanted("n", kind, required))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "capture.csv"
+        file.write_text(end.join(lines) + end, newline="")
+        sheet = open_sheet(open_source(file))
+        read = even_rows.read_columns(sheet, wanted)
+        if not odd and span == (100, 105):
+            assert read is not None
+        if read is None:
+            return
+        careful = reading.Reading(sheet, wanted).run()
+        assert careful.notes == ()
+        assert read[1].tolist() == careful.lines.tolist()
+        for fast, slow in zip(read[0], careful.columns, strict=True):
+            assert fast.name == slow.name
+            assert fast.values.tolist() == slow.values.tolist()
+            assert not slow.missing.any()
+
+
+def test_counters_and_stamps_of_a_large_table_take_the_short_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "capture.csv"
+    file.write_text("n,t\n" + "".join(f"{i},{i * 16}.250\n" for i in range(60_000)))
+    sheet = open_sheet(open_source(file))
+    wanted = (Wanted("n", Kind.INTEGER), Wanted("t", Kind.MILLISECONDS))
+    monkeypatch.delattr(reading.Reading, "run")
+    monkeypatch.setattr(arrow_table, "is_worth", lambda source: False)
+    table = sheet.read(wanted)
+    assert table["t"].values[-1] == (59_999 * 16) * 10**6 + 250_000
+    assert int(table["n"].values.sum()) == 59_999 * 30_000
+    assert table.lines[-1] == 60_001
 
 
 @pytest.mark.parametrize("cell", ["inf", "-inf", "1e400", "x", "0,5"])

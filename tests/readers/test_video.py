@@ -95,6 +95,33 @@ def test_a_cut_file_is_refused_or_its_stamps_are_right(tmp_path: Path) -> None:
         read_capture(clip)
 
 
+def test_a_codec_that_nobody_knows_has_stamps_all_the_same(tmp_path: Path) -> None:
+    clip = tmp_path / "clip.mp4"
+    write_clip(clip, VARIABLE)
+    clip.write_bytes(clip.read_bytes().replace(b"avc1", b"zzzz"))
+    (series,) = read_capture(clip).series
+    assert series.name == "stream 0 (unknown codec)"
+    assert series.ticks is not None
+    assert (series.ticks - series.ticks[0]).tolist() == VARIABLE
+
+
+def test_a_title_in_an_old_code_page_does_no_harm(tmp_path: Path) -> None:
+    clip = tmp_path / "clip.mp4"
+    write_clip(clip, VARIABLE)
+    whole = clip.read_bytes()
+    assert b"VideoHandler" in whole
+    clip.write_bytes(whole.replace(b"VideoHandler", b"Vid\xe9oHandler"))
+    assert len(read_series(clip)) == len(VARIABLE)
+
+
+def test_a_frame_of_hours_is_refused_in_these_words(tmp_path: Path) -> None:
+    clip = tmp_path / "clip.mp4"
+    write_clip(clip, [0, 1500, 2 * 3600 * 90_000])
+    with pytest.raises(CaptureError) as caught:
+        read_capture(clip)
+    assert caught.value.reason == "stream 0 (h264): a frame of 2.0 hours"
+
+
 def test_a_playlist_is_no_video(tmp_path: Path) -> None:
     clip = tmp_path / "clip.m3u8"
     clip.write_text("#EXTM3U\n#EXTINF:1,\nhttp://example.com/x.ts\n")
