@@ -55,6 +55,7 @@ NEIGHBOURS = {
     ("session", "results"),
     ("session", "archiving"),
     ("baselines", "archiving"),
+    ("archive", "telemetry"),
     ("results", "archiving"),
     ("unchecked", "archiving"),
     ("cli", "frames_cli"),
