@@ -321,30 +321,10 @@ def _history(item: pytest.Item, series: str) -> History:
 
         return read_history(path, f"{item.nodeid}::{series}")
     if _earlier not in item.config.stash:
-        item.config.stash[_earlier] = _earlier_frames(item.config)
+        from pytest_veo.archive import frame_history
+
+        item.config.stash[_earlier] = frame_history.earlier(item.config, INI_BASELINE)
     return item.config.stash[_earlier].get((item.nodeid, series), {})
-
-
-def _earlier_frames(config: pytest.Config) -> Mapping[tuple[str, str], History]:
-    has_options = config.pluginmanager.has_plugin("pytest_veo.plugin")
-    has_options |= config.pluginmanager.has_plugin("veo")
-    text = _options_text(config, "baseline") if has_options else ""
-    if not text or text.endswith(".json"):
-        raise BadSetting(
-            f"the baseline is not named: set {INI_BASELINE} in the ini file, or name "
-            "runs of an archive with --veo-baseline"
-        )
-    from pytest_veo.archive import frame_history
-    from pytest_veo.telemetry import environment
-
-    archive = _options_text(config, "archive") or None
-    return frame_history.look_up(text, archive, environment.describe())
-
-
-def _options_text(config: pytest.Config, name: str) -> str:
-    from pytest_veo import options
-
-    return options.text(config, name)[0]
 
 
 def _baseline_path(config: pytest.Config) -> Path | None:

@@ -176,7 +176,11 @@ def veo_memory(request: pytest.FixtureRequest) -> MemoryWindows:
 def pytest_report_header(config: pytest.Config) -> str | None:
     """One line: what is watched, and what is not."""
     session = config.stash.get(SESSION_KEY, None)
-    return session.header() if session is not None else None
+    if session is not None:
+        return session.header()
+    if config.getoption("veo_baseline"):
+        return "veo: NO memory is compared with --veo-baseline: no --veo-leak-check"
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)

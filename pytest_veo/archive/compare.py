@@ -251,13 +251,7 @@ def _register(
             f"SELECT DISTINCT counter, device FROM raw_{view}"
         ).fetchall()
         names |= {counter for counter, _ in found}
-        short = short_devices(device for _, device in found)
-        pairs = pa.table({"long": list(short), "short": list(short.values())})
-        connection.register(f"devices_{view}", pairs)
-        connection.execute(
-            f"CREATE TABLE {view} AS SELECT raw.* REPLACE (d.short AS device) "
-            f"FROM raw_{view} raw JOIN devices_{view} d ON d.long = raw.device"
-        )
+        _name_devices(connection, view, {device for _, device in found})
     wanted = sorted(name for name in names if _is_wanted(name, counters))
     held = [baseline.limit_of(Key("", name, HOST), limits) for name in wanted]
     units = dict(
@@ -280,6 +274,22 @@ def _register(
     connection.register("limits", pa.table(table))
 
 
+def _name_devices(connection: Any, view: str, devices: set[str]) -> None:
+    """Make the view, its devices under names that mean the same elsewhere."""
+    import pyarrow as pa
+
+    short = short_devices(devices)
+    if all(short[device] == device for device in devices):
+        connection.execute(f"CREATE VIEW {view} AS FROM raw_{view}")
+        return
+    pairs = pa.table({"long": list(short), "short": list(short.values())})
+    connection.register(f"devices_{view}", pairs)
+    connection.execute(
+        f"CREATE TABLE {view} AS SELECT raw.* REPLACE (d.short AS device) "
+        f"FROM raw_{view} raw JOIN devices_{view} d ON d.long = raw.device"
+    )
+
+
 def _is_wanted(counter: str, patterns: Sequence[str]) -> bool:
     if not patterns:
         return counter != DURATION
@@ -289,15 +299,17 @@ def _is_wanted(counter: str, patterns: Sequence[str]) -> bool:
 
 def _judged(connection: Any) -> tuple[int, list[tuple[Any, ...]]]:
     """How many figures are the same, and the rows of the others."""
-    params = [SIGMAS, SIGMAS_FEW] * 2
-    differ = "now > allowed OR now < least"
+    connection.execute(
+        f"CREATE TEMP TABLE judged AS {_JOIN} "
+        "SELECT *, now > allowed OR now < least AS differs FROM judged",
+        [SIGMAS, SIGMAS_FEW] * 2,
+    )
     (same,) = connection.execute(
-        f"{_JOIN} SELECT count(*) FROM judged WHERE NOT ({differ})", params
+        "SELECT count(*) FROM judged WHERE NOT differs"
     ).fetchone()
     rows = connection.execute(
-        f"{_JOIN} SELECT nodeid, counter, device, unit, usual, spread, most, runs, "
-        f'now, "values" FROM judged WHERE {differ}',
-        params,
+        "SELECT nodeid, counter, device, unit, usual, spread, most, runs, now, "
+        '"values" FROM judged WHERE differs'
     ).fetchall()
     return int(same), rows
 

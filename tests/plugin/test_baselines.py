@@ -195,6 +195,13 @@ def test_bad_input_is_one_clear_error(args: list[str], said: str, check: Check) 
     result.stderr.fnmatch_lines([f"ERROR: {said}"])
 
 
+def test_without_a_leak_check_nothing_is_compared_and_it_says_so(check: Check) -> None:
+    result = check(KEEPS, "--veo-baseline=base.json", level="", inprocess=True)
+    result.stdout.fnmatch_lines(
+        ["veo: NO memory is compared with --veo-baseline: no --veo-leak-check"]
+    )
+
+
 def test_a_file_that_cannot_be_written_fails_and_is_named(
     check: Check, pytester: pytest.Pytester
 ) -> None:
