@@ -346,7 +346,9 @@ def _history(item: pytest.Item, series: str) -> History:
 
         return read_history(path, f"{item.nodeid}::{series}")
     if _earlier not in item.config.stash:
-        item.config.stash[_earlier] = _earlier_frames(item.config)
+        from pytest_veo.archive import frame_history
+
+        item.config.stash[_earlier] = frame_history.earlier(item.config, INI_BASELINE)
     return item.config.stash[_earlier].get((item.nodeid, series), {})
 
 

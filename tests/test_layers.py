@@ -60,6 +60,7 @@ NEIGHBOURS = {
     ("publish", "baselines"),
     ("session", "archiving"),
     ("baselines", "archiving"),
+    ("archive", "telemetry"),
     ("results", "archiving"),
     ("unchecked", "archiving"),
     ("cli", "frames_cli"),

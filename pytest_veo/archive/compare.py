@@ -251,13 +251,7 @@ def _register(
             f"SELECT DISTINCT counter, device FROM raw_{view}"
         ).fetchall()
         names |= {counter for counter, _ in found}
-        short = short_devices(device for _, device in found)
-        pairs = pa.table({"long": list(short), "short": list(short.values())})
-        connection.register(f"devices_{view}", pairs)
-        connection.execute(
-            f"CREATE TABLE {view} AS SELECT raw.* REPLACE (d.short AS device) "
-            f"FROM raw_{view} raw JOIN devices_{view} d ON d.long = raw.device"
-        )
+        _name_devices(connection, view, {device for _, device in found})
     wanted = sorted(name for name in names if _is_wanted(name, counters))
     held = [baseline.limit_of(Key("", name, HOST), limits) for name in wanted]
     units = dict(
@@ -278,6 +272,22 @@ def _register(
         "quantile": pa.array([limit.quantile for limit in held], pa.float64()),
     }
     connection.register("limits", pa.table(table))
+
+
+def _name_devices(connection: Any, view: str, devices: set[str]) -> None:
+    """Make the view, its devices under names that mean the same elsewhere."""
+    import pyarrow as pa
+
+    short = short_devices(devices)
+    if all(short[device] == device for device in devices):
+        connection.execute(f"CREATE VIEW {view} AS FROM raw_{view}")
+        return
+    pairs = pa.table({"long": list(short), "short": list(short.values())})
+    connection.register(f"devices_{view}", pairs)
+    connection.execute(
+        f"CREATE TABLE {view} AS SELECT raw.* REPLACE (d.short AS device) "
+        f"FROM raw_{view} raw JOIN devices_{view} d ON d.long = raw.device"
+    )
 
 
 def _is_wanted(counter: str, patterns: Sequence[str]) -> bool:

@@ -40,10 +40,7 @@ def differences(
 
 
 def _shown(rows: Mapping[str, str], name: str) -> str:
-    return (
-        (repr(rows[name]) if name.startswith("env.") else rows[name])
-        if (name in rows)
-        else "not set"
-        if name.startswith("env.")
-        else "none"
-    )
+    is_setting = name.startswith("env.")
+    if name not in rows:
+        return "not set" if is_setting else "none"
+    return repr(rows[name]) if is_setting else rows[name]

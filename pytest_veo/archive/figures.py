@@ -60,6 +60,10 @@ def short_devices(devices: Iterable[str]) -> dict[str, str]:
     Devices are numbered in the order of their names, the same in every run.
     """
     seen = sorted({device for device in devices if device != HOST})
+    if any(
+        device == "gpu" or device.removeprefix("gpu").isdecimal() for device in seen
+    ):
+        return {HOST: HOST, **{name: name for name in seen}}  # short already
     if len(seen) == 1:
         return {HOST: HOST, seen[0]: "gpu"}
     return {HOST: HOST, **{name: f"gpu{i}" for i, name in enumerate(seen)}}

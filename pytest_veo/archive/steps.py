@@ -31,6 +31,8 @@ ALPHA = 0.001
 """Chance of a false step anywhere in all series that are looked at together."""
 _PENALTY = 2.0
 """Of PELT, times log n and the noise's variance: low, for the proofs come after."""
+_WINDOW = 800
+"""Runs that are searched at a time; windows overlap by half."""
 _LEAST_SIZE = 1.5
 """Of a step, in standard deviations of the noise around it."""
 _NEAR = 15
@@ -139,7 +141,11 @@ def _candidates(x: Any) -> list[int]:
     except ImportError:
         raise MissingDependency("ruptures", "archive", "finding steps") from None
     found: set[int] = set()
-    parts = [(0, len(x))]
+    # The search takes the square of the runs; a step shows within some hundreds.
+    parts = [
+        (start, min(start + _WINDOW, len(x)))
+        for start in range(0, max(1, len(x) - _WINDOW // 2), _WINDOW // 2)
+    ]
     while parts:
         start, end = parts.pop()
         part = x[start:end]

@@ -52,6 +52,14 @@ def test_three_steps_are_found_where_they_are(shape: str) -> None:
         assert all(step.change == pytest.approx(12, abs=1.5) for step in found)
 
 
+@pytest.mark.parametrize("place", [397, 400, 403, 800, 1199])
+def test_a_long_series_has_no_seams(place: int) -> None:
+    values = noise("normal", 2000, place)
+    assert find_steps(values) == ()
+    values[place:] = [value + 9 for value in values[place:]]
+    assert [step.place for step in find_steps(values)] == [place]
+
+
 def test_a_slope_is_no_step() -> None:
     for seed in range(6):
         values = [v + run / 60 for run, v in enumerate(noise("normal", 300, seed))]

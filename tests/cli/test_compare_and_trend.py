@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from pytest_veo.archive.compact import compact
+from pytest_veo.archive.record import CounterRecord
+from pytest_veo.archive.record import Record
+from pytest_veo.archive.record import RunHeader
+from pytest_veo.archive.store import RunWriter
 from pytest_veo.cli import main
 from tests.archive.histories import MIB
 from tests.archive.histories import START
@@ -209,3 +213,21 @@ def test_compare_refuses_what_is_not_there(
     write_run(tmp_path / "kept", 1, {ONE: MIB})
     assert main(["compare", *words]) == 2
     assert capsys.readouterr().err == f"veo compare: {said}\n"
+
+
+def test_devices_go_by_their_place_not_their_serial_number(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for folder, card, size in (("kept", "GPU-1a", MIB), ("other", "GPU-9f", 4 * MIB)):
+        header = RunHeader(
+            run_id="20260101T000000.000000Z-000001",
+            started_at=START.isoformat(),
+            finished_at=START.isoformat(),
+        )
+        writer = RunWriter(tmp_path / folder, header)
+        row = CounterRecord("torch.allocated", card, "bytes", 0, size, size)
+        writer.add(Record(nodeid=ONE, test_outcome="passed", counters=(row,)))
+        writer.finish(header)
+    assert main(["compare", "kept#last", "other#last"]) == 1
+    said = capsys.readouterr().out
+    assert f"{ONE}: torch.allocated on gpu 4 MiB, baseline 1 MiB" in said

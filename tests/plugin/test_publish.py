@@ -29,6 +29,7 @@ LEAKS = """
     def test_fails():
         assert False
 """
+QUICK = ("--veo-reruns=5", "--veo-evidence=off")
 FRAMES = """
     import pytest
 
@@ -201,7 +202,7 @@ def test_elsewhere_nothing_is_annotated(
 ) -> None:
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
-    result = check(LEAKS, "--veo-reruns=5")
+    result = check(LEAKS, *QUICK)
     assert not [each for each in result.outlines if each.startswith("::")]
     assert not (pytester.path / "summary.md").exists()
 
@@ -212,7 +213,7 @@ def test_annotating_can_be_asked_for_and_declined(
 ) -> None:
     if how == "github":
         monkeypatch.delenv("GITHUB_ACTIONS")
-    result = check(LEAKS, "--veo-reruns=5", f"--veo-annotate={how}")
+    result = check(LEAKS, *QUICK, f"--veo-annotate={how}")
     found = [each for each in result.outlines if each.startswith("::error")]
     assert len(found) == (how == "github")
     assert github.exists() == (how == "github")
@@ -224,7 +225,7 @@ def test_what_another_plugin_annotates_is_not_annotated_twice(
     pytester.makepyfile(pytest_github_actions_annotate_failures="")
     result = check(
         LEAKS,
-        "--veo-reruns=5",
+        *QUICK,
         plugins=["pytest_github_actions_annotate_failures"],
     )
     assert not [each for each in result.outlines if each.startswith("::")]
@@ -235,7 +236,7 @@ def test_gitlab_gets_a_code_quality_report_with_paths_of_the_repository(
     check: Check, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI_PROJECT_DIR", str(pytester.path.parent))
-    result = check(LEAKS, "--veo-reruns=5", "--veo-code-quality=out/quality.json")
+    result = check(LEAKS, *QUICK, "--veo-code-quality=out/quality.json")
     result.stdout.fnmatch_lines(["code quality: out/quality.json"])
     (issue,) = json.loads((pytester.path / "out" / "quality.json").read_text())
     assert issue["severity"] == "major"

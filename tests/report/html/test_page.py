@@ -7,6 +7,7 @@ import hashlib
 import html.parser
 import json
 import re
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -184,6 +185,28 @@ def test_the_page_loads_nothing() -> None:
     body = re.sub(r"<(script|style)[^>]*>.*?</\1>", "", text, flags=re.DOTALL)
     assert not re.search(r"https?:|//[a-z]|@import|url\(", body)
     assert not [tag for tag, attrs in Tags(text).found if "src" in attrs]
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        (
+            "uPlot.iife.min.js",
+            "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+        ),
+        (
+            "uPlot.min.css",
+            "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+        ),
+    ],
+)
+def test_the_plotting_library_is_as_version_1_6_32_of_its_package_has_it(
+    name: str, digest: str
+) -> None:
+    folder = resources.files("pytest_veo.report.html") / "vendor" / "uplot"
+    found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    assert found == digest
+    assert "Leon Sorokin" in (folder / "LICENSE").read_text()
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
