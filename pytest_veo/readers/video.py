@@ -74,9 +74,7 @@ class VideoReader:
         try:
             with (
                 source.path.open("rb") as file,
-                av.open(
-                    file, mode="r", format=kind, metadata_errors="replace"
-                ) as container,
+                _open(av, file, kind) as container,
             ):
                 series = _streams(source, container, notes)
                 version = str(container.format.name)
@@ -95,6 +93,15 @@ class VideoReader:
             series=tuple(series),
             notes=tuple(notes),
         )
+
+
+def _open(av: Any, file: Any, kind: str | None) -> Any:
+    try:
+        # A title in an old code page must not hide the frames.
+        return av.open(file, mode="r", format=kind, metadata_errors="replace")
+    except TypeError:
+        # PyAV 19 and later do so unasked, and do not know the argument.
+        return av.open(file, mode="r", format=kind)
 
 
 def _streams(source: Source, container: Any, notes: list[str]) -> list[CapturedSeries]:
