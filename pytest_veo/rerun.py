@@ -22,6 +22,7 @@ from _pytest.junitxml import xml_key
 
 from pytest_veo import doctest_globals
 from pytest_veo import timeouts
+from pytest_veo.silence import kept_lists
 from pytest_veo.silence import silence
 from pytest_veo.unraisable import queue_of
 
@@ -211,6 +212,7 @@ class Rerunner:
         self._known_failed_subtests = dict(self._failed_subtests)
         self._unraisable = queue_of(item.config)
         self._warnings: list[warnings.WarningMessage] | None = None
+        self._kept = [(held, len(held)) for held in kept_lists(item.config)]
         self._fixturedefs = _wider_fixturedefs(item)
         self._folder_numbers = _folder_numbers(item.config)
         self._known_folder_numbers = dict(self._folder_numbers)
@@ -270,6 +272,8 @@ class Rerunner:
         del self._item._report_sections[self._sections :]
         del self._item.user_properties[self._properties :]
         del self._suite_properties[self._known_suite_properties :]
+        for held, known in self._kept:
+            del held[known:]
         for fixturedef, count in self._fixturedefs:
             del fixturedef._finalizers[count:]
         # A new name for each run's folder would stay: pathlib interns names, and on

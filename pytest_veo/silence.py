@@ -22,6 +22,7 @@ def silence(config: pytest.Config) -> Iterator[None]:
     with (
         _unheard(config.hook.pytest_runtest_logreport),  # subtests report on their own
         _unheard(config.hook.pytest_exception_interact),  # no debugger opens
+        _unheard_by(config, "allure_listener"),
         _no_logging(config),
         _no_output(config),
     ):
@@ -37,6 +38,37 @@ def _unheard(hook: Any) -> Iterator[None]:
         yield
     finally:
         hook._hookimpls = implementations
+
+
+@contextlib.contextmanager
+def _unheard_by(config: pytest.Config, name: str) -> Iterator[None]:
+    """A plugin that only tells of tests, and writes each run into its report."""
+    plugin = config.pluginmanager.get_plugin(name)
+    callers: list[Any] = config.pluginmanager.get_hookcallers(plugin) or []
+    kept = [caller._hookimpls for caller in callers]
+    for caller in callers:
+        caller._hookimpls = [i for i in caller._hookimpls if i.plugin is not plugin]
+    try:
+        yield
+    finally:
+        for caller, implementations in zip(callers, kept, strict=True):
+            caller._hookimpls = implementations
+
+
+def kept_lists(config: pytest.Config) -> list[list[Any]]:
+    """Lists of other plugins that take an entry for each run of a test."""
+    found = []
+    for owner, name in _KEPT:
+        held = getattr(getattr(config, owner, None), name, None)
+        if isinstance(held, list):
+            found.append(held)
+    return found
+
+
+_KEPT = (
+    ("_benchmarksession", "benchmarks"),  # pytest-benchmark
+    ("_syrupy", "_assertions"),
+)
 
 
 @contextlib.contextmanager

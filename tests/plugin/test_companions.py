@@ -412,3 +412,60 @@ def test_a_leaking_doctest_is_named_when_rerunfailures_runs_it_again(
     result.stdout.fnmatch_lines(
         ["  test_it.py::test_it.leaks: leaked 97.7 KiB a run (host.heap)"]
     )
+
+
+def test_what_reporting_plugins_note_of_each_run_is_taken_back(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest(
+        """
+        import types
+
+        import pytest
+
+        class Listener:
+            noted = []
+
+            @pytest.hookimpl(wrapper=True)
+            def pytest_fixture_setup(self, fixturedef, request):
+                self.noted.append([fixturedef.argname, object()])
+                return (yield)
+
+            @pytest.hookimpl(wrapper=True)
+            def pytest_runtest_setup(self, item):
+                self.noted.append([item.nodeid, object()] * 50)
+                return (yield)
+
+        def pytest_configure(config):
+            config._benchmarksession = types.SimpleNamespace(benchmarks=[])
+            config._syrupy = types.SimpleNamespace(_assertions=[])
+            config.pluginmanager.register(Listener(), "allure_listener")
+
+        @pytest.fixture
+        def measured(request):
+            request.config._benchmarksession.benchmarks.append(bytearray(100_000))
+            request.config._syrupy._assertions.append(bytearray(100_000))
+            yield bytearray(100_000)
+
+        def pytest_unconfigure(config):
+            assert len(Listener.noted) == 4
+            assert len(config._benchmarksession.benchmarks) == 2
+            print("all was taken back")
+        """
+    )
+    result = check(
+        """
+        kept = []
+
+        def test_clean(measured):
+            pass
+
+        def test_leaks(measured):
+            kept.append(measured)
+        """,
+        *QUICK,
+        "-v",
+        level="deep",
+    )
+    assert outcomes(result) == {"test_clean": "PASSED", "test_leaks": "FAILED"}
+    result.stdout.fnmatch_lines(["all was taken back"])
