@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+# Before any test: pytester takes modules away that were imported under it, and NumPy
+# cannot be imported twice.
+import pandas  # noqa: F401
+import pyarrow.parquet  # noqa: F401
 import pytest
 
 import pytest_veo
