@@ -348,18 +348,21 @@ def forget_last_exception() -> None:
 
 
 def _wider_fixturedefs(item: pytest.Item) -> list[tuple[Any, int]]:
-    """The item's fixtures that outlive it, with their present finalizer counts.
+    """Fixtures that outlive the item, with their present finalizer counts.
 
     A function-scoped fixture leaves a finalizer on every wider fixture it asked
     for, on each use, until that one is torn down; once the user is finished it
-    does nothing.
+    does nothing. Plugins ask for fixtures by name while the item runs: all that the
+    session knows may be asked for.
     """
     known = getattr(item, "_fixtureinfo", None)
     if known is None:
         return []
-    return [
-        (fixturedef, len(fixturedef._finalizers))
-        for fixturedefs in known.name2fixturedefs.values()
+    session_s = getattr(item.session._fixturemanager, "_arg2fixturedefs", {})
+    every = {
+        id(fixturedef): fixturedef
+        for fixturedefs in (*known.name2fixturedefs.values(), *session_s.values())
         for fixturedef in fixturedefs
         if fixturedef.scope != "function"
-    ]
+    }
+    return [(each, len(each._finalizers)) for each in every.values()]
