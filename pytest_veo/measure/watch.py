@@ -34,6 +34,7 @@ from pytest_veo.measure.release import release_frames
 from pytest_veo.measure.ruling import FirstRun
 from pytest_veo.measure.ruling import collectable
 from pytest_veo.measure.settle import Spares
+from pytest_veo.measure.settle import wait
 from pytest_veo.memory.charge import Ledger
 from pytest_veo.probes.host import HEAP
 from pytest_veo.rerun import WiderTeardown
@@ -275,6 +276,9 @@ class Watch:
         assert raw is not None
         budget = self._budget_of(item)
         began = time.perf_counter_ns()
+        waited = raw
+        if self.meter.watches_devices:
+            waited = self._first_run(before, wait(self.meter, before))
         first = self._first_run(before, self._settled(item, before))
         seen = self.gate.suspicions(first.after.layout, first.growth, _fixtures(item))
         suspicions = [s for s in seen if _is_judged(s, budget)]
@@ -288,7 +292,7 @@ class Watch:
             if self.inquiry.ran:
                 self._before = None
         if verdict is CLEAN:
-            verdict = collectable(raw, first, budget)
+            verdict = collectable(waited, first, budget)
         if not verdict.is_leak and not any_large(seen):
             fixtures = _fixtures(item)
             self.gate.saw(raw.after.layout, raw.growth, fixtures)
