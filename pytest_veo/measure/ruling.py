@@ -255,5 +255,8 @@ def collectable(raw: FirstRun, settled: FirstRun, budget: LeakBudget) -> Verdict
     return Verdict(
         outcome=Outcome.COLLECTABLE,
         findings=_grown(raw, freed),
-        reason="a reference cycle held it until the cyclic collector ran",
+        reason=(
+            "a reference cycle held it until the cyclic collector ran: break the cycle "
+            "(weakref.ref to the owner, or clear the attribute when done)"
+        ),
     )

@@ -120,6 +120,24 @@ def settle(
     return after
 
 
+def wait(
+    meter: Meter, before: Glance, sleep: Callable[[float], None] = time.sleep
+) -> Glance:
+    """Synchronise and read until nothing more comes back by itself; collect nothing.
+
+    JAX gives a block back a little after its array: that is not the collector's doing.
+    """
+    meter.settle()
+    after = meter.glance()
+    for seconds in LONG_WAITS_S[:4]:
+        if not may_come_back(before, after):
+            break
+        sleep(seconds)
+        meter.settle()
+        after = meter.glance()
+    return after
+
+
 def may_come_back(before: Glance, after: Glance) -> bool:
     """Whether a counter that time alone can lower is still up."""
     return any(

@@ -35,6 +35,7 @@ from pytest_veo.measure.ruling import FirstRun
 from pytest_veo.measure.ruling import collectable
 from pytest_veo.measure.ruling import unconfirmed
 from pytest_veo.measure.settle import Spares
+from pytest_veo.measure.settle import wait
 from pytest_veo.measure.thrift import Thrift
 from pytest_veo.memory.charge import Ledger
 from pytest_veo.probes.host import BLOCKS
@@ -322,6 +323,9 @@ class Watch:
         assert raw is not None
         budget = self._budget_of(item)
         began = time.perf_counter_ns()
+        waited = raw
+        if self.meter.watches_devices:
+            waited = self._first_run(before, wait(self.meter, before))
         first = _no_more(self._first_run(before, self._settled(item, before)), raw)
         seen = self.gate.suspicions(first.after.layout, first.growth, _fixtures(item))
         suspicions = [s for s in seen if _is_judged(s, budget)]
@@ -331,7 +335,7 @@ class Watch:
         if suspicions or budget.level is Level.DEEP:
             verdict = self._confirmed(item, budget, measured, suspicions)
         if verdict is CLEAN:
-            verdict = collectable(raw, first, budget)
+            verdict = collectable(waited, first, budget)
         is_own = not self.thrift.others
         if not verdict.is_leak and is_own and not any_large(seen):
             fixtures = _fixtures(item)

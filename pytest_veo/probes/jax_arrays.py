@@ -18,6 +18,8 @@ from pytest_veo.probes.gauges import GaugedProbe
 from pytest_veo.units import Unit
 
 
+_EXTENSIONS = ("jaxlib._jax", "jaxlib.xla_extension")
+"""JAX's C++ part, by its name of today and of before 0.6."""
 _BRIDGE = "jax._src.xla_bridge"
 _CUDA_PLATFORMS = frozenset({"cuda", "gpu"})
 
@@ -82,12 +84,19 @@ class JaxArraysProbe(GaugedProbe):
         return driver.device_name(device.local_hardware_id)
 
     def _bring_to_rest(self) -> None:
-        """Wait for every array that is still being computed."""
+        """Wait for arrays that are still being computed; let go of what is done with.
+
+        JAX keeps what it copied from until its next call or the next collection.
+        """
         for array in _live_arrays():
             try:
                 array.block_until_ready()
             except RuntimeError:
                 continue  # its computation failed: its own test says so
+        for module in _EXTENSIONS:
+            let_go = getattr(sys.modules.get(module), "collect_garbage", None)
+            if let_go is not None:
+                let_go()
 
 
 def _backends() -> dict[str, Any]:

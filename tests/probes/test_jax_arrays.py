@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+import types
 from collections import deque
 from types import SimpleNamespace
 
@@ -134,3 +136,12 @@ def test_settling_waits_for_every_array(
     probe.settle()
     assert [len(array.waits) for array in backend.arrays] == [1, 1]
     assert said(probe) == []
+
+
+def test_what_jax_is_done_with_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    extension = types.ModuleType("jaxlib._jax")
+    calls: list[str] = []
+    vars(extension)["collect_garbage"] = lambda: calls.append("collected")
+    monkeypatch.setitem(sys.modules, "jaxlib._jax", extension)
+    JaxArraysProbe().settle()
+    assert calls == ["collected"]
