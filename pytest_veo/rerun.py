@@ -274,13 +274,25 @@ class Rerunner:
         del self._suite_properties[self._known_suite_properties :]
         for held, known in self._kept:
             del held[known:]
-        for fixturedef, count in self._fixturedefs:
+        for fixturedef, count in self._fixturedefs.values():
             del fixturedef._finalizers[count:]
         # A new name for each run's folder would stay: pathlib interns names, and on
         # Python 3.12 what is interned never goes.
         self._folder_numbers.clear()
         self._folder_numbers.update(self._known_folder_numbers)
         forget_last_exception()
+
+    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> None:
+        """Note the wider fixtures of those that are asked for while an item runs.
+
+        Pytest has just left one finalizer on each.
+        """
+        for name in fixturedef.argnames:
+            wider = request._get_active_fixturedef(name)
+            scope = getattr(wider, "scope", "function")
+            if scope != "function" and id(wider) not in self._fixturedefs:
+                known = max(0, len(wider._finalizers) - 1)
+                self._fixturedefs[id(wider)] = (wider, known)
 
     def pytest_fixture_post_finalizer(self, fixturedef: Any) -> None:
         """Remove a re-run's temporary folder: pytest keeps it for days."""
@@ -347,22 +359,19 @@ def forget_last_exception() -> None:
             delattr(sys, name)
 
 
-def _wider_fixturedefs(item: pytest.Item) -> list[tuple[Any, int]]:
-    """Fixtures that outlive the item, with their present finalizer counts.
+def _wider_fixturedefs(item: pytest.Item) -> dict[int, tuple[Any, int]]:
+    """The item's fixtures that outlive it, with their present finalizer counts.
 
     A function-scoped fixture leaves a finalizer on every wider fixture it asked
     for, on each use, until that one is torn down; once the user is finished it
-    does nothing. Plugins ask for fixtures by name while the item runs: all that the
-    session knows may be asked for.
+    does nothing.
     """
     known = getattr(item, "_fixtureinfo", None)
     if known is None:
-        return []
-    session_s = getattr(item.session._fixturemanager, "_arg2fixturedefs", {})
-    every = {
-        id(fixturedef): fixturedef
-        for fixturedefs in (*known.name2fixturedefs.values(), *session_s.values())
+        return {}
+    return {
+        id(fixturedef): (fixturedef, len(fixturedef._finalizers))
+        for fixturedefs in known.name2fixturedefs.values()
         for fixturedef in fixturedefs
         if fixturedef.scope != "function"
     }
-    return [(each, len(each._finalizers)) for each in every.values()]

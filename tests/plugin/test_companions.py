@@ -469,3 +469,20 @@ def test_what_reporting_plugins_note_of_each_run_is_taken_back(
     )
     assert outcomes(result) == {"test_clean": "PASSED", "test_leaks": "FAILED"}
     result.stdout.fnmatch_lines(["all was taken back"])
+
+
+def test_runners_of_asyncio_tests_leave_nothing_on_wider_fixtures(check: Check) -> None:
+    """The plugin asks for its runner by name while the test runs."""
+    result = check(
+        """
+        import asyncio
+
+        async def test_it():
+            await asyncio.sleep(0)
+        """,
+        "-oasyncio_mode=auto",
+        "-oasyncio_default_fixture_loop_scope=function",
+        plugins=["pytest_asyncio.plugin"],
+        level="deep",
+    )
+    result.assert_outcomes(passed=1)
