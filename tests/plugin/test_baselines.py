@@ -55,7 +55,7 @@ def test_a_worse_test_fails_the_run_with_both_figures(
     said = lines_of(result)
     assert said[:2] == ["compared with base.json", "worse than the baseline: 1"]
     assert said[2].startswith(f"  {TEST}: host.")
-    assert "3.8 MiB, baseline 976" in said[2]
+    assert "3.8 MiB, baseline 9" in said[2]
     assert said[-1] == "tests: 2 compared"
 
 
