@@ -33,20 +33,20 @@ def test_a_leak_is_one_failure_and_its_clean_twin_passes(check: Check) -> None:
             "test_it.py F. * [[]100%[]]",
             "*= FAILURES =*",
             "*_ test_leaks _*",
-            "leaked 9?.? KiB a run (host.heap)",
+            "leaked 97.7 KiB a run (host.heap)",
             "  allocated * test_it.py:4 * kept.append(bytearray(100_000)) *",
             "  held by * test_it.kept * (list of bytearray, * entries, +1 a run)",
-            "  host.heap * -> * (+9?.? KiB) * then +9*KiB*",
+            "  host.heap * -> * (+9?.? KiB) * then +97.7 KiB each run",
             "  confirmed: it grew again in 5 runs with fresh fixtures",
             "  ruled out: a first use (growth went on after the warm-up runs)*",
             "*= PASSES =*",
             "*= veo =*",
             "leaks: 1",
-            "  test_it.py::test_leaks: leaked 9?.? KiB a run (host.heap)",
+            "  test_it.py::test_leaks: leaked 97.7 KiB a run (host.heap)",
             "2 tests judged, * run again in * (tests took *)",
             "*= short test summary info =*",
             "PASSED test_it.py::test_does_not",
-            "FAILED test_it.py::test_leaks - Failed: leaked 9?.? KiB a run (host.heap)",
+            "FAILED test_it.py::test_leaks - Failed: leaked 97.7 KiB a run (host.heap)",
         ]
     )
 
@@ -103,7 +103,9 @@ def test_junit_has_one_case_with_one_failure(
     assert [failure.get("message") for failure in failures] == [
         failures[0].get("message")
     ]
-    assert str(failures[0].get("message")).startswith("Failed: leaked 9")
+    assert str(failures[0].get("message")).startswith(
+        "Failed: leaked 97.7 KiB a run (host.heap)"
+    )
     assert [child.tag for child in clean] == ["properties"]
 
 
@@ -218,7 +220,7 @@ def test_allowed_leaks_pass_and_are_listed_with_their_reason(check: Check) -> No
     result.stdout.fnmatch_lines(
         [
             "allowed leaks: 1",
-            "  test_it.py::test_leaks: leaked 9?.? KiB a run (host.heap), "
+            "  test_it.py::test_leaks: leaked 97.7 KiB a run (host.heap), "
             "allowed: upstream #12",
         ]
     )
