@@ -52,24 +52,32 @@ class WiderTeardown:
     hook as always.
     """
 
-    def __init__(self, session: pytest.Session) -> None:
+    def __init__(
+        self, session: pytest.Session, is_guilty: Callable[[pytest.Item], bool]
+    ) -> None:
+        """Take the place of the session's own.
+
+        Args:
+            session: the running one.
+            is_guilty: looks at an item once its function scope is torn down.
+        """
         self._state: SetupState = session._setupstate
         self._original = self._state.teardown_exact
         self._state.teardown_exact = self._teardown  # type: ignore[method-assign]
         self._item: pytest.Item | None = None
-        self._is_guilty: Callable[[pytest.Item], bool] = lambda _: False
-        self._pending: list[pytest.Item | None] = []
+        self._is_guilty = is_guilty
+        self.pending: list[pytest.Item | None] = []
+        """What comes next, while wider scopes wait to be torn down for it."""
         self._is_rerun = False
-        self._left_by: pytest.Item | None = None
+        self.left_by: pytest.Item | None = None
+        """The item for which wider scopes were left standing."""
         self.tore_down = False
         """Whether wider scopes have gone since `watch`: figures fall that are not
         the item's."""
 
-    def watch(
-        self, item: pytest.Item, is_guilty: Callable[[pytest.Item], bool]
-    ) -> None:
+    def watch(self, item: pytest.Item) -> None:
         """Look at this item once its function scope is torn down."""
-        self._item, self._is_guilty = item, is_guilty
+        self._item = item
         self._is_rerun = False
         self.tore_down = False
 
@@ -93,7 +101,7 @@ class WiderTeardown:
         if not self._needs_wider(nextitem):
             return
         if self._is_guilty(item):
-            self._pending.append(nextitem)
+            self.pending.append(nextitem)
             return
         self.tore_down = True
         self._original(nextitem)
@@ -103,15 +111,10 @@ class WiderTeardown:
         stack = list(self._state.stack)
         return stack != needed[: len(stack)]
 
-    @property
-    def holds_back(self) -> bool:
-        """Whether wider scopes wait to be torn down."""
-        return bool(self._pending)
-
     def leave_standing(self, item: pytest.Item) -> None:
         """Do not tear down what was held back: the item is about to be run again."""
-        self._left_by = item
-        self._pending.clear()
+        self.left_by = item
+        self.pending.clear()
 
     def catch_up(self, item: pytest.Item) -> None:
         """Tear down what was left standing for another item that was not run again.
@@ -119,7 +122,7 @@ class WiderTeardown:
         Args:
             item: what runs now; what it needs stays.
         """
-        left_by, self._left_by = self._left_by, None
+        left_by, self.left_by = self.left_by, None
         if left_by is None or left_by is item:
             return
         try:
@@ -133,7 +136,7 @@ class WiderTeardown:
     def leave(self) -> None:
         """The item is done with; teardown is pytest's own again."""
         self._item = None
-        self._pending.clear()
+        self.pending.clear()
 
     def finish(self, *, is_last: bool) -> pytest.TestReport | None:
         """Do the teardown that was held back; a failed report if it raised.
@@ -142,9 +145,9 @@ class WiderTeardown:
             is_last: the session ends with this item: all that stands is torn down.
         """
         item, self._item = self._item, None
-        if item is None or not (self._pending or is_last):
+        if item is None or not (self.pending or is_last):
             return None
-        nextitem = self._pending.pop() if self._pending else None
+        nextitem = self.pending.pop() if self.pending else None
         self.tore_down = True
         if is_last or item.session.shouldfail or item.session.shouldstop:
             nextitem = None

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pytest_veo.archiving import FRAMES_ATTRIBUTE
 from pytest_veo.archiving import SessionArchive
 from pytest_veo.report import summary
 from pytest_veo.report.summary import Totals
@@ -77,15 +78,19 @@ class SessionResults:
         """Take a test's record from its last report."""
         if report.when == "setup":
             self._tests += 1
-            self._to_be_rerun.discard(report.nodeid)
+            if self._to_be_rerun:
+                self._to_be_rerun.discard(report.nodeid)
         if report.outcome == RERUN:
             self._to_be_rerun.add(report.nodeid)
-        if report.nodeid in self._to_be_rerun:
+        if self._to_be_rerun and report.nodeid in self._to_be_rerun:
             return
-        self._archive.see(report)
-        data = getattr(report, RECORD_ATTRIBUTE, None)
-        if data is None:
-            return
+        brought = vars(report)
+        if FRAMES_ATTRIBUTE in brought:
+            self._archive.see(report)
+        if RECORD_ATTRIBUTE in brought:
+            self._keep(brought[RECORD_ATTRIBUTE])
+
+    def _keep(self, data: dict[str, Any]) -> None:
         from pytest_veo.archive.record import Record
 
         self._archive.complete(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import functools
 from typing import TYPE_CHECKING
@@ -82,8 +81,9 @@ class CheckedSession:
             self.settings,
             self.meter,
             self.totals,
-            budget_of=self.budget_of,
+            own_budgets=self._own_budgets,
             judged=self.judged,
+            tells_all=self._keeps_all,
         )
         self.config.pluginmanager.register(self.watch, "veo-watch")
         shim.install(self.config, self.run)
@@ -130,7 +130,8 @@ class CheckedSession:
                     doctest_globals.restore(item)  # a plugin may run it once more
         else:
             reports = self.watch.run(item, log=log, nextitem=nextitem)
-        self.unraisable.tell()
+        if self.unraisable.queue:
+            self.unraisable.tell()
         return reports
 
     def judged(self, item: pytest.Item, measured: Measured) -> None:
@@ -186,7 +187,7 @@ class CheckedSession:
     def outcome(self) -> dict[str, Any]:
         """What this process tells the controller at its end, as plain values."""
         return {
-            "totals": dataclasses.asdict(self.totals),
+            "totals": self.totals.to_dict(),
             "watched": sorted(str(counter) for counter in self.meter.seen),
             "probes": sorted({counter.probe for counter in self.meter.seen}),
             "troubles": [str(trouble) for trouble in self.meter.troubles],

@@ -15,18 +15,21 @@ from typing import Any
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from collections.abc import Iterator
 
     import pytest
 
 
-def stop(item: pytest.Item) -> None:
-    """Stop the item's clocks: the user's part of it is over."""
-    hook: Any = item.config.hook
+def stops(config: pytest.Config) -> list[Callable[[pytest.Item], None]]:
+    """What stops an item's clocks: the user's part of it is over."""
+    found: list[Callable[[pytest.Item], None]] = []
+    hook: Any = config.hook
     if hasattr(hook, "pytest_timeout_cancel_timer"):
-        hook.pytest_timeout_cancel_timer(item=item)
-    if _dumps_late(item.config):
-        faulthandler.cancel_dump_traceback_later()
+        found.append(lambda item: hook.pytest_timeout_cancel_timer(item=item))
+    if _dumps_late(config):
+        found.append(lambda _: faulthandler.cancel_dump_traceback_later())
+    return found
 
 
 def _dumps_late(config: pytest.Config) -> bool:

@@ -18,6 +18,9 @@ class Unit(enum.Enum):
     COUNT = "count"
     NANOSECONDS = "ns"
 
+    # Counters are keys: enum's own hash is a function of Python's.
+    __hash__ = object.__hash__
+
 
 _SIZES = {
     "B": 1,

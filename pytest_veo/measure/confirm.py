@@ -183,8 +183,11 @@ class Confirmation:
 
     def go(self) -> Confirmed:
         """Run until the answer is clear or a limit is reached."""
-        before = self._settle(self._meter.examine(), LONG_WAITS_S)
-        table = _Table(before, self._limits, self._tolerated)
+        table = _Table(self._meter.examine(), self._limits, self._tolerated)
+        before = self._settle(table.glance(0), LONG_WAITS_S)
+        if before.layout is not table.layout:
+            table = _Table(before, self._limits, self._tolerated)
+        table.replace_last(before)
         began = self._clock()
         steady_ns, stopped = 0, ""
         waits: Sequence[float] = LONG_WAITS_S
@@ -265,7 +268,7 @@ class _Table:
         self.replace_last(glance)
 
     def replace_last(self, glance: Glance) -> None:
-        """Note the last run's figures anew."""
+        """Note the last run's figures anew; before any, those it begins with."""
         start = self.runs * self._width
         self._cells[start : start + self._width] = array("q", glance.values)
 

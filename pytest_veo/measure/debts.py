@@ -35,7 +35,8 @@ class Debts:
 
     def __init__(self) -> None:
         self._owed: dict[str, list[Amounts]] = {}
-        self._proved: dict[str, Verdict] = {}
+        self.proved: dict[str, Verdict] = {}
+        """Fixtures that have turned out to leak, until they are asked for."""
         self._told: set[str] = set()
 
     def close(self, closed: Sequence[Booking], debts: Sequence[Amounts]) -> None:
@@ -45,7 +46,7 @@ class Debts:
             cycles.append(debt)
             verdict = _verdict(cycles)
             if verdict is not None and verdict.is_leak:
-                self._proved[booking.fixture] = verdict
+                self.proved[booking.fixture] = verdict
 
     def debtors(self) -> frozenset[str]:
         """The fixtures that have owed something after a teardown."""
@@ -53,9 +54,9 @@ class Debts:
 
     def newly_proved(self) -> list[tuple[str, Verdict]]:
         """The fixtures that have turned out to leak since this was last asked."""
-        new = [row for row in self._proved.items() if row[0] not in self._told]
-        self._told.update(self._proved)
-        self._proved.clear()
+        new = [row for row in self.proved.items() if row[0] not in self._told]
+        self._told.update(self.proved)
+        self.proved.clear()
         return new
 
     def verdicts(self) -> list[tuple[str, Verdict]]:

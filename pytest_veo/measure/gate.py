@@ -9,7 +9,7 @@ always.
 
 from __future__ import annotations
 
-import dataclasses
+from operator import gt
 from typing import TYPE_CHECKING
 from typing import NamedTuple
 
@@ -61,13 +61,18 @@ def is_large(counter: Counter, growth: int) -> bool:
     if counter.rung is Rung.HELD:
         return False  # a pool grows with use
     if counter.key == "host.mapped" and growth % ARENA_BYTES == 0:
-        return False  # most likely Python's own arenas
+        return False  # most likely Python's own
     return growth >= LARGE_BYTES
 
 
 def any_large(suspicions: Sequence[Suspicion]) -> bool:
     """Whether one of them is followed up whatever it costs."""
     return any(suspicion.is_large for suspicion in suspicions)
+
+
+def is_next_arena(suspicion: Suspicion) -> bool:
+    """Whether it is most likely that Python's allocator took one more arena."""
+    return suspicion.counter.key == "host.mapped" and suspicion.growth == ARENA_BYTES
 
 
 class Idle:
@@ -158,14 +163,13 @@ class Gate:
             fixtures: how many fixtures the test uses.
         """
         self._tests += 1
-        lane = self._lane(layout, fixtures)
+        lane = self._lanes.get((id(layout), fixtures))
+        if lane is None:
+            lane = self._lane(layout, fixtures)
         limits = lane.limits
         if limits is None:
             limits = lane.limits = lane.make_limits(self._noise, settled=False)
-        for change, limit in zip(growth, limits, strict=True):
-            if change > limit:
-                return False
-        return True
+        return not any(map(gt, growth, limits))
 
     def suspicions(
         self, layout: Sequence[Counter], growth: Sequence[int], fixtures: int
@@ -230,13 +234,20 @@ def _most_noise(counter: Counter) -> int:
     return ARENA_BYTES if counter.rung is Rung.DRIVER else LARGE_BYTES - 1
 
 
-@dataclasses.dataclass
 class Credit:
     """Time that confirming may still take."""
 
-    left_ns: int
-    share: float
-    """Of the tests' own time, added as they run."""
+    __slots__ = ("left_ns", "share")
+
+    def __init__(self, left_ns: int, share: float) -> None:
+        """Begin.
+
+        Args:
+            left_ns: the time.
+            share: of the tests' own time, added as they run.
+        """
+        self.left_ns = left_ns
+        self.share = share
 
     def earn(self, test_ns: int) -> None:
         """A test has run for so long."""

@@ -16,12 +16,14 @@ from pytest_veo.measure.confirm import Limits
 from pytest_veo.measure.gate import Credit
 from pytest_veo.measure.gate import Suspicion
 from pytest_veo.measure.gate import any_large
+from pytest_veo.measure.gate import is_next_arena
 from pytest_veo.measure.lateness import outwait_strays
 from pytest_veo.measure.lateness import outwaited
 from pytest_veo.measure.ruling import FirstRun
 from pytest_veo.measure.ruling import into_bounded_place
 from pytest_veo.measure.ruling import rule
 from pytest_veo.measure.ruling import unconfirmed
+from pytest_veo.measure.settle import fill_stock
 from pytest_veo.measure.settle import forget_attribute_names
 from pytest_veo.measure.settle import settle
 from pytest_veo.memory.leak import LONG_RUNS
@@ -58,7 +60,7 @@ SHORT_RUN_NS = 100_000_000
 """A longer run is long."""
 
 
-QUIET_NS = 20_000_000
+QUIET_NS = 10_000_000
 """Time that re-runs without any growth may take before they clear a test."""
 DEEP_QUIET_NS = 100_000_000
 """The same at level deep."""
@@ -168,6 +170,7 @@ class Inquiry:
         def steps() -> None:
             forget_attribute_names()
             self._steps(item)
+            fill_stock()
 
         with self._rerunning(item) as rerunner:
             # What stands now is put aside: collecting after each run is cheap then.
@@ -250,6 +253,8 @@ def _limits(
     most = 4096 if deep else 600
     is_hasty = not deep and is_experienced and not any_large(suspicions)
     hasty_runs = 1 if is_hasty else 2
+    # Every process that keeps anything comes to its next arena now and then.
+    is_hasty |= not deep and all(map(is_next_arena, suspicions))
     suspects = [suspicion.counter for suspicion in suspicions]
     if not is_hasty:  # while we look, a little growth of these is seen, too
         suspects += (BLOCKS, HEAP)

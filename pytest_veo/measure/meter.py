@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from operator import sub
 from typing import TYPE_CHECKING
 from typing import NamedTuple
 from typing import Self
@@ -80,7 +81,7 @@ def growth(before: Glance, after: Glance) -> list[int]:
     What the driver books for the process is reduced by what its pools grew.
     """
     if before.layout is after.layout:
-        grown = [b - a for a, b in zip(before.values, after.values, strict=True)]
+        grown = list(map(sub, after.values, before.values))
     else:
         old = dict(zip(before.layout, before.values, strict=True))
         grown = [
@@ -112,15 +113,12 @@ class Meter:
         """Those that nothing has woken at the last glance."""
         self._refused = list(troubles)
         self._parts: tuple[tuple[Counter, ...], ...] = ()
+        self.watches_devices = False
+        """Whether a framework was in use at the last glance."""
         self._layout = Layout()
         self._examined = Layout()
         self.seen: set[Counter] = set()
         """Every counter that was read at least once."""
-
-    @property
-    def watches_devices(self) -> bool:
-        """Whether a framework was in use at the last glance."""
-        return len(self._parts) > 1
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:
@@ -157,7 +155,8 @@ class Meter:
             # A framework comes with modules, a driver with a mapped library.
             signs = (len(sys.modules), values[host.shared_place])
             if signs == self._signs:
-                return Glance(self._layout, values)
+                # A named tuple's own constructor is a function of Python's.
+                return tuple.__new__(Glance, (self._layout, values))
             self._signs = signs
         return self._glance_all()
 
@@ -227,6 +226,7 @@ class Meter:
             a is not b for a, b in zip(parts, known, strict=True)
         ):
             self._parts = tuple(parts)
+            self.watches_devices = len(parts) > 1
             self._layout = Layout(counter for part in parts for counter in part)
             self.seen.update(self._layout)
         return self._layout

@@ -12,8 +12,6 @@ from typing import Any
 
 from _pytest import runner
 
-from pytest_veo import timeouts
-
 
 if TYPE_CHECKING:
     import pytest
@@ -34,31 +32,25 @@ def run_phases(
     if function is not None and not function._request:
         function._initrequest()
     try:
-        return _phases(item, log=log, nextitem=nextitem)
+        setup = runner.call_and_report(item, "setup", log=False)
+        reports = [setup]
+        if log and setup.outcome != "passed":
+            item.ihook.pytest_runtest_logreport(report=setup)
+        if setup.outcome == "passed":
+            call = runner.call_and_report(item, "call", log=False)
+            if log and call.outcome != "passed":
+                item.ihook.pytest_runtest_logreport(report=call)
+            reports.append(call)
+        session = item.session
+        after = None if session.shouldfail or session.shouldstop else nextitem
+        reports.append(
+            runner.call_and_report(item, "teardown", log=False, nextitem=after)
+        )
+        return reports
     finally:
         if function is not None:
             function._request = False
             function.funcargs = None
-
-
-def _phases(
-    item: pytest.Item, *, log: bool, nextitem: pytest.Item | None
-) -> list[pytest.TestReport]:
-    reports = [runner.call_and_report(item, "setup", log=False)]
-    if log and not reports[0].passed:
-        item.ihook.pytest_runtest_logreport(report=reports[0])
-    if reports[0].passed:
-        call = runner.call_and_report(item, "call", log=False)
-        if log and not call.passed:
-            item.ihook.pytest_runtest_logreport(report=call)
-        reports.append(call)
-    if item.session.shouldfail or item.session.shouldstop:
-        nextitem = None
-    reports.append(
-        runner.call_and_report(item, "teardown", log=False, nextitem=nextitem)
-    )
-    timeouts.stop(item)
-    return reports
 
 
 def log_rest(item: pytest.Item, reports: list[pytest.TestReport], passed: int) -> None:
@@ -69,16 +61,17 @@ def log_rest(item: pytest.Item, reports: list[pytest.TestReport], passed: int) -
         reports: of its phases; a verdict may have changed them since.
         passed: so many of them had passed, from the first on.
     """
+    hook = item.ihook
     for place, report in enumerate(reports):
         if place < passed or report.when == "teardown":
-            item.ihook.pytest_runtest_logreport(report=report)
+            hook.pytest_runtest_logreport(report=report)
 
 
 def passed_first(reports: list[pytest.TestReport]) -> int:
     """How many reports passed before the first that did not; the last is not asked."""
     count = 0
     for report in reports[:-1]:
-        if not report.passed:
+        if report.outcome != "passed":
             break
         count += 1
     return count

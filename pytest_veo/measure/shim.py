@@ -12,16 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from typing import Any
 
-import pytest
 from _pytest import runner
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pytest
 
-RUN_KEY = pytest.StashKey[Any]()
-"""On a config: what runs its items instead of pytest's own function."""
+
+_runs: dict[pytest.Config, Callable[..., list[pytest.TestReport]]] = {}
+"""What runs a config's items instead of pytest's own function."""
 
 _original: Callable[..., list[pytest.TestReport]] = runner.runtestprotocol
 
@@ -30,11 +31,8 @@ def runtestprotocol(
     item: pytest.Item, log: bool = True, nextitem: pytest.Item | None = None
 ) -> list[pytest.TestReport]:
     """As pytest's own; measured when the item's config asks for it."""
-    run = item.config.stash.get(RUN_KEY, None)
-    if run is None:
-        return _original(item, log=log, nextitem=nextitem)
-    reports: list[pytest.TestReport] = run(item, log=log, nextitem=nextitem)
-    return reports
+    run = _runs.get(item.config, _original)
+    return run(item, log=log, nextitem=nextitem)
 
 
 def original(item: pytest.Item, *, log: bool, nextitem: Any) -> list[pytest.TestReport]:
@@ -44,7 +42,7 @@ def original(item: pytest.Item, *, log: bool, nextitem: Any) -> list[pytest.Test
 
 def install(config: pytest.Config, run: Callable[..., Any]) -> None:
     """Let `run(item, log=, nextitem=)` run this config's items."""
-    config.stash[RUN_KEY] = run
+    _runs[config] = run
     runner.runtestprotocol = runtestprotocol
     for plugin in config.pluginmanager.get_plugins():
         if getattr(plugin, "runtestprotocol", None) is _original:
@@ -53,5 +51,4 @@ def install(config: pytest.Config, run: Callable[..., Any]) -> None:
 
 def uninstall(config: pytest.Config) -> None:
     """Give the config's items back to pytest."""
-    if RUN_KEY in config.stash:
-        del config.stash[RUN_KEY]
+    _runs.pop(config, None)

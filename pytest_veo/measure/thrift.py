@@ -17,12 +17,17 @@ from pytest_veo.measure.gate import Idle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Sequence
 
 
 SHARE = 0.02
 """Of the tests' own time, for counting."""
 _FIRST_TESTS = 128
-"""Tests that are counted one by one before any is not; so are those of an alarm."""
+"""Tests that are counted one by one before any is not."""
+_ALARM_TESTS = 32
+"""Tests that are counted one by one once several together have kept something."""
+_DOUBT = 8
+"""Blocks by which several tests together may miss the sum of their estimates."""
 _FIRST_OF_KIND = 16
 _MOST_TOGETHER = 32
 _ALONE_EVERY = 4
@@ -138,6 +143,10 @@ class Thrift:
         elif self._newborn is not None:
             kind.saw(self._newborn, blocks)
 
+    def beyond_doubt(self, growth: Sequence[int]) -> Sequence[int]:
+        """The last test's growth, blocks first, as far as it is not an estimate's."""
+        return [growth[0] - _DOUBT, *growth[1:]] if self.others else growth
+
     def must_count(self) -> None:
         """The next test looks guilty."""
         self._must_count = True
@@ -148,4 +157,4 @@ class Thrift:
 
     def alarm(self) -> None:
         """Some test among several has kept blocks: count after each for a while."""
-        self._alone = _FIRST_TESTS
+        self._alone = max(self._alone, _ALARM_TESTS)

@@ -6,7 +6,6 @@ One item at a time goes through `Watch.run`, which stands in for pytest's
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import itertools
 import sys
@@ -16,13 +15,13 @@ from typing import Any
 
 import pytest
 
+from pytest_veo import timeouts
 from pytest_veo.budget import LeakBudget
 from pytest_veo.budget import Level
 from pytest_veo.measure.collector import Collector
 from pytest_veo.measure.debts import Debts
 from pytest_veo.measure.debts import unpaid
 from pytest_veo.measure.gate import Gate
-from pytest_veo.measure.gate import any_large
 from pytest_veo.measure.inquiry import Inquiry
 from pytest_veo.measure.meter import Glance
 from pytest_veo.measure.meter import Meter
@@ -32,10 +31,8 @@ from pytest_veo.measure.phases import passed_first
 from pytest_veo.measure.phases import run_phases
 from pytest_veo.measure.release import release_frames
 from pytest_veo.measure.ruling import FirstRun
-from pytest_veo.measure.ruling import collectable
-from pytest_veo.measure.ruling import unconfirmed
-from pytest_veo.measure.settle import Spares
-from pytest_veo.measure.settle import wait
+from pytest_veo.measure.suspects import Suspect
+from pytest_veo.measure.suspects import Suspects
 from pytest_veo.measure.thrift import Thrift
 from pytest_veo.memory.charge import Ledger
 from pytest_veo.probes.host import BLOCKS
@@ -51,9 +48,9 @@ from pytest_veo.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Generator
+    from collections.abc import Mapping
     from collections.abc import Sequence
 
-    from pytest_veo.measure.gate import Suspicion
     from pytest_veo.memory.charge import Amounts
     from pytest_veo.memory.charge import Booking
     from pytest_veo.report.summary import Totals
@@ -64,16 +61,18 @@ DRIFT_BYTES = 1024
 """Heap that grew between two tests and is not booked as either's idle cost."""
 
 
-@dataclasses.dataclass
 class Measured:
     """One item's run: its reports and what was decided."""
 
-    reports: list[pytest.TestReport]
-    duration_ns: int
-    first: FirstRun | None = None
-    verdict: Verdict = CLEAN
-    leaking_fixtures: Sequence[tuple[str, Verdict]] = ()
-    """Wider fixtures that the teardown after this item has proved to leak."""
+    __slots__ = ("duration_ns", "first", "leaking_fixtures", "reports", "verdict")
+
+    def __init__(self, reports: list[pytest.TestReport], duration_ns: int) -> None:
+        self.reports = reports
+        self.duration_ns = duration_ns
+        self.first: FirstRun | None = None
+        self.verdict = CLEAN
+        self.leaking_fixtures: Sequence[tuple[str, Verdict]] = ()
+        """Wider fixtures that the teardown after this item has proved to leak."""
 
 
 class Watch:
@@ -86,8 +85,9 @@ class Watch:
         meter: Meter,
         totals: Totals,
         *,
-        budget_of: Callable[[pytest.Item], LeakBudget],
+        own_budgets: Mapping[pytest.Item, LeakBudget],
         judged: Callable[[pytest.Item, Measured], None],
+        tells_all: bool,
     ) -> None:
         """Ready to run items.
 
@@ -96,8 +96,9 @@ class Watch:
             settings: the session's.
             meter: reads the figures.
             totals: where to count.
-            budget_of: an item's own budget.
+            own_budgets: of the items that have one.
             judged: told of each item before it is logged; may change its reports.
+            tells_all: of those, too, that were clean.
         """
         self.config = config
         self.settings = settings
@@ -110,14 +111,23 @@ class Watch:
         self._looked: FirstRun | None = None
         self._standing: Glance | None = None
         """The figures just before wider scopes went."""
-        self.spares = Spares()
         self.collector = Collector(may_freeze=settings.freeze)
         self.thrift = Thrift()
-        self._budget_of = budget_of
+        self._own_budgets = own_budgets
         self._judged = judged
+        self._tells_all = tells_all
         self.inquiry = Inquiry(config, settings, meter, self.gate, totals)
+        self.suspects = Suspects(
+            meter,
+            self.gate,
+            self.thrift,
+            self.inquiry,
+            totals,
+            first_run=self._first_run,
+        )
         self._before: Glance | None = None
         self._wider: WiderTeardown | None = None
+        self._stops = timeouts.stops(config)
         self._errors: list[BaseException] = []
 
     # ------------------------------------------------------------------ one item
@@ -128,11 +138,13 @@ class Watch:
         """Run the item, judge it, and log it if `log` is true."""
         wider = self._wider
         if wider is None:
-            wider = self._wider = WiderTeardown(item.session)
-        wider.catch_up(item)
+            wider = WiderTeardown(item.session, self._looks_guilty)
+            self._wider = wider
+        if wider.left_by is not None:
+            wider.catch_up(item)
         before = self._start()
         self._standing = self._looked = None
-        wider.watch(item, self._looks_guilty)
+        wider.watch(item)
         try:
             return self._run(item, wider, before, log=log, nextitem=nextitem)
         finally:  # when interrupted, the session's end tears all down
@@ -149,11 +161,14 @@ class Watch:
     ) -> list[pytest.TestReport]:
         began = time.perf_counter_ns()
         reports = run_phases(item, log=log, nextitem=nextitem)
+        for stop in self._stops:
+            stop(item)
         measured = Measured(reports, time.perf_counter_ns() - began)
         self.totals.test_ns += measured.duration_ns
         passed = passed_first(reports)
-        fell = passed < 2 or not reports[2].passed or hasattr(reports[1], "wasxfail")
-        if fell or self._errors:  # a failed subtest leaves its test's report passed
+        fell = passed < 2 or reports[2].outcome != "passed"
+        # A failed subtest leaves its test's report passed.
+        if fell or self._errors or hasattr(reports[1], "wasxfail"):
             self._let_go(measured)
         elif wider.tore_down:
             # Looked at before the wider scopes went, and looked innocent.
@@ -161,23 +176,35 @@ class Watch:
             self._before = None
             measured.first = self._looked
         else:
-            self.inquiry.credit.earn(measured.duration_ns)
             self._judge(item, before, measured)
-        if wider.holds_back:
-            self._standing = self.meter.glance()  # re-runs may have moved it
-        if measured.verdict.outcome.fails and not log and attempts_left(item):
-            wider.leave_standing(item)
-        late = wider.finish(is_last=log and _ends_session(item, measured.verdict))
-        if late is not None:
-            reports[-1] = late
+        fails = measured.verdict is not CLEAN and measured.verdict.outcome.fails
+        if wider.pending or fails:
+            self._finish(item, wider, measured, log=log)
         if wider.tore_down:
             self._before = None
             self._close_fixtures(self._standing)
-        measured.leaking_fixtures = self.debts.newly_proved()
-        self._judged(item, measured)
+        is_told = self._tells_all or measured.verdict is not CLEAN
+        if self.debts.proved:
+            measured.leaking_fixtures = self.debts.newly_proved()
+            is_told = True
+        if is_told:
+            self._judged(item, measured)
         if log:
             log_rest(item, reports, passed)
         return reports
+
+    def _finish(
+        self, item: pytest.Item, wider: WiderTeardown, measured: Measured, *, log: bool
+    ) -> None:
+        """Tear down what was held back, or all where the session ends here."""
+        if wider.pending:
+            self._standing = self.meter.glance()  # re-runs may have moved it
+        fails = measured.verdict.outcome.fails
+        if fails and not log and attempts_left(item):
+            wider.leave_standing(item)
+        late = wider.finish(is_last=fails and log and _stops_here(item))
+        if late is not None:
+            measured.reports[-1] = late
 
     def _close_fixtures(self, standing: Glance | None) -> None:
         """Wider fixtures have gone: see what they gave back.
@@ -201,7 +228,8 @@ class Watch:
         self.debts.close(bookings, unpaid(bookings, freed, debtors))
 
     def _start(self) -> Glance:
-        self.ledger.start_window()
+        if self.ledger.in_window:
+            self.ledger.start_window()
         if self._errors:
             self._errors.clear()
         before = self._before
@@ -226,21 +254,13 @@ class Watch:
 
     def _collected(self) -> Glance:
         """The figures once what the last test left to the collector is gone."""
-        if self._sweeps:
+        if self.settings.freeze and not self.meter.watches_devices:
             self.collector.sweep()
         return self.meter.glance()
 
-    def _own_growth(self, before: Glance, after: Glance) -> list[int]:
-        grown = growth(before, after)
-        charged = self.ledger.in_window()
-        if charged:
-            for place, counter in enumerate(after.layout):
-                grown[place] -= charged.get(counter, 0)
-        return grown
-
     def _looks_guilty(self, item: pytest.Item) -> bool:
         """Whether wider fixtures must stand until the item was looked at."""
-        level = self._budget_of(item).level
+        level = self._own_budgets.get(item, self.settings.budget).level
         if level is Level.OFF or self._errors or self.inquiry.is_rerunning:
             self._standing = self.meter.glance()
             return False
@@ -248,55 +268,70 @@ class Watch:
         if level is Level.DEEP or self._before is None:
             return True
         self._looked = self._first_run(self._before, after)
-        if self.gate.is_quiet(after.layout, self._looked.growth, _fixtures(item)):
+        fixtures = len(getattr(item, "fixturenames", ()))
+        if self.gate.is_quiet(after.layout, self._looked.growth, fixtures):
             return False
         self.thrift.must_count()
         return True
 
     def _judge(self, item: pytest.Item, before: Glance, measured: Measured) -> None:
-        budget = self._budget_of(item)
-        fixtures = _fixtures(item)
-        after = self._ended(before, budget, fixtures, measured.duration_ns)
+        """Look at a test that has passed; nearly all end here, so calls are few."""
+        budget = self.settings.budget
+        if self._own_budgets:
+            budget = self._own_budgets.get(item, budget)
+        fixtures = len(getattr(item, "fixturenames", ()))
+        duration_ns = measured.duration_ns
+        is_swept = self.settings.freeze and not self.meter.watches_devices
+        newborn = self.collector.sweep() if is_swept else None
+        thrift = self.thrift
+        if thrift.may_skip(newborn, fixtures, duration_ns) and self._may_skip(budget):
+            self.totals.together += 1
+            after = self.meter.glance(thrift.idle(before.values[0], fixtures))
+        else:
+            began = time.perf_counter_ns()
+            after = self.meter.glance()
+            thrift.counted(time.perf_counter_ns() - began)
         self._before = after
         if budget.level is Level.OFF:
             measured.verdict = _OFF
             self.totals.not_judged += 1
             return
         self.totals.judged += 1
+        self.inquiry.credit.earn(duration_ns)
         grown = self._own_growth(before, after)
-        measured.first = FirstRun(before, after, grown)
-        is_quiet = self.gate.is_quiet(after.layout, grown, fixtures)
-        if budget.level is Level.DEEP or not is_quiet:
-            self._look_closer(item, before, measured)
-        elif self.thrift.is_counted:
-            self.thrift.saw(grown[0], fixtures)
-            if not self.thrift.others:
+        if self._tells_all:
+            measured.first = FirstRun(before, after, grown)
+        doubted = thrift.beyond_doubt(grown) if thrift.others else grown
+        is_quiet = self.gate.is_quiet(after.layout, doubted, fixtures)
+        if not is_quiet or budget.level is Level.DEEP:
+            first = FirstRun(before, after, grown)
+            suspect = Suspect(item, budget, fixtures, duration_ns, first, is_swept)
+            looked = self.suspects.look(suspect)
+            measured.verdict, measured.first, self._before = looked
+        elif thrift.is_counted:
+            thrift.saw(grown[0], fixtures)
+            if not thrift.others:
                 self.gate.saw(after.layout, grown, fixtures)
 
-    def _ended(
-        self, before: Glance, budget: LeakBudget, fixtures: int, test_ns: int
-    ) -> Glance:
-        """The figures after a test, once what it left to the collector is gone."""
-        thrift = self.thrift
-        newborn = self.collector.sweep() if self._sweeps else None
-        if (
-            thrift.may_skip(newborn, fixtures, test_ns)
-            and budget.level is Level.FAST
-            and self.settings.archive is None  # that has each test's own figures
+    def _may_skip(self, budget: LeakBudget) -> bool:
+        """Whether anybody else wants to know a test's own blocks."""
+        return (
+            budget.level is Level.FAST
+            and self.settings.archive is None
             and self.meter.can_skip_blocks
-            and BLOCKS not in self.ledger.in_window()
-        ):
-            self.totals.together += 1
-            return self.meter.glance(thrift.idle(before.values[0], fixtures))
-        began = time.perf_counter_ns()
-        after = self.meter.glance()
-        thrift.counted(time.perf_counter_ns() - began)
-        return after
+            and BLOCKS not in self.ledger.in_window
+        )
 
-    @property
-    def _sweeps(self) -> bool:
-        """Whether the collector runs after each test."""
-        return self.settings.freeze and not self.meter.watches_devices
+    def _own_growth(self, before: Glance, after: Glance) -> list[int]:
+        grown = growth(before, after)
+        charged = self.ledger.in_window
+        if charged:
+            for place, counter in enumerate(after.layout):
+                grown[place] -= charged.get(counter, 0)
+        return grown
+
+    def _first_run(self, before: Glance, after: Glance) -> FirstRun:
+        return FirstRun(before, after, self._own_growth(before, after))
 
     def _let_go(self, measured: Measured) -> None:
         """Release what failures hold; the next test starts from rest."""
@@ -313,87 +348,6 @@ class Watch:
         forget_last_exception()
         self._errors.clear()
         gc.collect()
-
-    # ------------------------------------------------------------------ a suspect
-
-    def _look_closer(
-        self, item: pytest.Item, before: Glance, measured: Measured
-    ) -> None:
-        raw = measured.first
-        assert raw is not None
-        budget = self._budget_of(item)
-        began = time.perf_counter_ns()
-        waited = raw
-        if self.meter.watches_devices:
-            waited = self._first_run(before, wait(self.meter, before))
-        first = _no_more(self._first_run(before, self._settled(item, before)), raw)
-        seen = self.gate.suspicions(first.after.layout, first.growth, _fixtures(item))
-        suspicions = [s for s in seen if _is_judged(s, budget)]
-        measured.first = first
-        self._before = first.after
-        verdict = CLEAN
-        if suspicions or budget.level is Level.DEEP:
-            verdict = self._confirmed(item, budget, measured, suspicions)
-        if verdict is CLEAN:
-            verdict = collectable(waited, first, budget)
-        is_own = not self.thrift.others
-        if not verdict.is_leak and is_own and not any_large(seen):
-            fixtures = _fixtures(item)
-            self.gate.saw(raw.after.layout, raw.growth, fixtures)
-            self.gate.saw(first.after.layout, first.growth, fixtures, settled=True)
-        spent_ns = time.perf_counter_ns() - began
-        self.totals.confirm_ns += spent_ns
-        if not verdict.is_leak:  # time that found something was well spent
-            self.inquiry.credit.spend(spent_ns)
-        if verdict is not CLEAN:
-            verdict = self._reviewed(item, verdict._replace(spent_ns=spent_ns))
-        measured.verdict = verdict
-
-    def _confirmed(
-        self,
-        item: pytest.Item,
-        budget: LeakBudget,
-        measured: Measured,
-        suspicions: list[Suspicion],
-    ) -> Verdict:
-        first = measured.first
-        assert first is not None
-        verdict = self.inquiry.confirm(
-            item, budget, first, measured.duration_ns, suspicions
-        )
-        is_clean = verdict.outcome is Outcome.CLEAN
-        if self.inquiry.ran:
-            self._before = None
-        others = self.thrift.others
-        if not others:
-            if self.inquiry.ran and is_clean:
-                self.gate.cleared(suspicions)
-        elif any(suspicion.counter is BLOCKS for suspicion in suspicions):
-            self.thrift.alarm()
-            if is_clean:
-                self.totals.unassigned += 1
-                if any_large(suspicions):
-                    return unconfirmed(first, [BLOCKS], _together(others))
-        return verdict
-
-    def _first_run(self, before: Glance, after: Glance) -> FirstRun:
-        return FirstRun(before, after, self._own_growth(before, after))
-
-    def _settled(self, item: pytest.Item, before: Glance) -> Glance:
-        def settled() -> Glance:
-            return self.inquiry.settle(item, before)
-
-        if self._sweeps:
-            return settled()
-        return self.spares.collect(self.meter.glance, settled)
-
-    def _reviewed(self, item: pytest.Item, verdict: Verdict) -> Verdict:
-        if verdict.outcome is Outcome.CLEAN:
-            return verdict
-        other: Verdict | None = item.ihook.pytest_veo_judged(
-            config=self.config, item=item, verdict=verdict
-        )
-        return other or verdict
 
     # -------------------------------------------------------------------- hooks
 
@@ -443,34 +397,10 @@ def _freed(stages: list[Glance]) -> list[Amounts]:
 _OFF = Verdict(outcome=Outcome.NOT_JUDGED, reason="its level is off")
 
 
-def _no_more(settled: FirstRun, raw: FirstRun) -> FirstRun:
-    """Settling frees; what is more than before it is the look's own."""
-    if settled.after.layout is not raw.after.layout:
-        return settled
-    growth = list(map(min, settled.growth, raw.growth))
-    return settled._replace(growth=growth)
-
-
-def _together(others: int) -> str:
-    return (
-        f"by this test or one of the {others} before it: tests this short are counted "
-        "together (level deep counts after each)"
-    )
-
-
-def _ends_session(item: pytest.Item, verdict: Verdict) -> bool:
+def _stops_here(item: pytest.Item) -> bool:
     """Whether this failure is the one that `-x` or `--maxfail` stops at."""
     most = item.config.getoption("maxfail", 0) or 0
-    return verdict.outcome.fails and 0 < most <= item.session.testsfailed + 1
-
-
-def _is_judged(suspicion: Suspicion, budget: LeakBudget) -> bool:
-    key = suspicion.counter.key
-    return budget.judges(key) and suspicion.growth > budget.tolerated(key)
-
-
-def _fixtures(item: pytest.Item) -> int:
-    return len(getattr(item, "fixturenames", ()))
+    return 0 < most <= item.session.testsfailed + 1
 
 
 def _not_judged(reports: list[pytest.TestReport]) -> Verdict:

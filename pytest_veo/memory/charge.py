@@ -6,7 +6,6 @@ that fixture, and must come back when it is torn down. It is never a test's leak
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 
@@ -20,15 +19,21 @@ Amounts = dict["Counter", int]
 """Growth by counter, in the counter's unit."""
 
 
-@dataclasses.dataclass
 class Booking:
     """What one wider fixture took while it was set up."""
 
-    fixture: str
-    """Name and scope, as in `model (module)`."""
-    amounts: Amounts = dataclasses.field(default_factory=dict)
-    inner: Amounts = dataclasses.field(default_factory=dict)
-    """Of it, what fixtures that this one asked for on the way took."""
+    __slots__ = ("amounts", "fixture", "inner")
+
+    def __init__(self, fixture: str) -> None:
+        """Nothing is booked yet.
+
+        Args:
+            fixture: name and scope, as in `model (module)`.
+        """
+        self.fixture = fixture
+        self.amounts: Amounts = {}
+        self.inner: Amounts = {}
+        """Of it, what fixtures that this one asked for on the way took."""
 
     def own(self) -> Amounts:
         """What this fixture took itself."""
@@ -42,19 +47,16 @@ class Ledger:
         self._open: list[Booking] = []
         self.standing: dict[object, Booking] = {}
         """By fixture definition, from set-up to teardown."""
-        self._window: Amounts = {}
+        self.in_window: Amounts = {}
+        """All that wider fixtures took since the window began."""
 
     def start_window(self) -> None:
         """A new test begins: nothing is booked in it yet."""
-        self._window = {}
-
-    def in_window(self) -> Amounts:
-        """All that wider fixtures took since the window began."""
-        return self._window
+        self.in_window = {}
 
     def charge(self, counter: Counter, amount: int) -> None:
         """Book growth in the window that is pytest's own."""
-        self._window[counter] = self._window.get(counter, 0) + amount
+        self.in_window[counter] = self.in_window.get(counter, 0) + amount
 
     def begin(self, fixture: str) -> Booking:
         """A wider fixture's set-up begins."""
@@ -70,7 +72,7 @@ class Ledger:
         if self._open:
             self._open[-1].inner = add(self._open[-1].inner, amounts)
         else:
-            self._window = add(self._window, amounts)
+            self.in_window = add(self.in_window, amounts)
 
     def close(self, key: object) -> Booking | None:
         """A wider fixture is torn down; its booking, if it had one."""

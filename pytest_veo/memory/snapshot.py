@@ -23,6 +23,8 @@ class Kind(enum.Enum):
     PEAK = "peak"
     TOTAL = "total"
 
+    __hash__ = object.__hash__
+
 
 class Rung(enum.IntEnum):
     """How much a counter proves: the evidence ladder, best first."""

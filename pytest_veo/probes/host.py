@@ -190,9 +190,10 @@ class HostProbe:
         assert mallinfo is not None
         blocks = sys.getallocatedblocks
         pread, fstat = os.pread, os.fstat
-        count_descriptors = self._count_descriptors()
         statm, children, task = self._statm, self._children, self._task_folder
-        page = _PAGE_BYTES
+        folder, listdir, page = self._fd_folder, os.listdir, _PAGE_BYTES
+        # Since Linux 6.2 the folder's size is the number of open descriptors.
+        has_size = fstat(folder).st_size > 0
 
         def glance(count: Callable[[], int] = blocks) -> tuple[int, ...]:
             heap = mallinfo()
@@ -206,18 +207,15 @@ class HostProbe:
                 int(words[0]) * page - data,
                 # One link for each thread: Python's and a library's own alike.
                 fstat(task).st_nlink - 2,
-                count_descriptors(),
+                fstat(folder).st_size if has_size else len(listdir(folder)) - 1,
                 pread(children, 4096, 0).count(b" "),
             )
 
         return glance
 
-    def _count_descriptors(self) -> Callable[[], int]:
-        folder, fstat, listdir = self._fd_folder, os.fstat, os.listdir
-        # Since Linux 6.2 the folder's size is the number of open descriptors.
-        if fstat(folder).st_size > 0:
-            return lambda: fstat(folder).st_size
-        return lambda: len(listdir(folder)) - 1
+    def _count_descriptors(self) -> int:
+        size = os.fstat(self._fd_folder).st_size
+        return size if size > 0 else len(list(os.scandir(self._fd_folder))) - 1
 
     def _count_threads(self) -> int:
         if self._task_folder < 0:
@@ -243,7 +241,7 @@ class HostProbe:
         if counter is THREADS:
             return self._count_threads()
         if counter is DESCRIPTORS:
-            return self._count_descriptors()()
+            return self._count_descriptors()
         if counter is CHILDREN:
             return os.pread(self._children, 4096, 0).count(b" ")
         if counter is HEAP:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from pytest_veo.report.failure import headline
@@ -22,28 +21,50 @@ _SHOWN = 10
 """Rows of each kind; the archive has them all."""
 
 
-@dataclasses.dataclass
 class Totals:
     """What the session did, summed over workers."""
 
-    judged: int = 0
-    not_judged: int = 0
-    followed: int = 0
-    not_followed: int = 0
-    confirm_ns: int = 0
-    test_ns: int = 0
-    together: int = 0
-    """Tests so short that Python's blocks were counted over several of them."""
-    unassigned: int = 0
-    """Such groups that kept a few blocks, by which test nobody knows."""
-    unmeasured: int = 0
-    """Tests that another plugin ran out of our sight."""
+    __slots__ = (
+        "confirm_ns",
+        "followed",
+        "judged",
+        "not_followed",
+        "not_judged",
+        "test_ns",
+        "together",
+        "unassigned",
+        "unmeasured",
+    )
+
+    def __init__(self, **known: int) -> None:
+        """Zero, but for what is known.
+
+        Args:
+            known: figures by name, as `to_dict` gave them.
+        """
+        self.judged = 0
+        self.not_judged = 0
+        self.followed = 0
+        self.not_followed = 0
+        self.confirm_ns = 0
+        self.test_ns = 0
+        self.together = 0
+        """Tests so short that Python's blocks were counted over several of them."""
+        self.unassigned = 0
+        """Such groups that kept a few blocks, by which test nobody knows."""
+        self.unmeasured = 0
+        """Tests that another plugin ran out of our sight."""
+        for name, value in known.items():
+            setattr(self, name, value)
+
+    def to_dict(self) -> dict[str, int]:
+        """All figures by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
     def add(self, other: Totals) -> None:
         """Add another worker's."""
-        for field in dataclasses.fields(Totals):
-            total = getattr(self, field.name) + getattr(other, field.name)
-            setattr(self, field.name, total)
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 def header(

@@ -85,11 +85,11 @@ def test_what_a_fixture_takes_is_booked_on_it_and_not_on_the_window() -> None:
     ledger.end("outer", outer, {HEAP: 100})
     assert inner.own() == {HEAP: 30}
     assert outer.own() == {HEAP: 70}
-    assert ledger.in_window() == {HEAP: 100}
+    assert ledger.in_window == {HEAP: 100}
     ledger.charge(HEAP, 5)
-    assert ledger.in_window() == {HEAP: 105}
+    assert ledger.in_window == {HEAP: 105}
     ledger.start_window()
-    assert ledger.in_window() == {}
+    assert ledger.in_window == {}
     assert ledger.close("inner") is inner
     assert ledger.close("inner") is None
 

@@ -108,7 +108,7 @@ def test_after_an_alarm_tests_are_counted_one_by_one_for_a_while(
     seasoned: Thrift,
 ) -> None:
     seasoned.alarm()
-    quiet(seasoned, 128)
+    quiet(seasoned, 32)
     assert seasoned.may_skip(IDLE, 0, 0)
 
 
