@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LONG_WAITS_S = (0.002, 0.005, 0.01, 0.02, 0.04, 0.08)
 """Back-off while threads end, children are reaped and delayed frees arrive."""
+BUFFER_BYTES = 64 << 10
+"""Heap that may be a device's buffer on the host, still to be given back."""
 SHORT_WAITS_S = (0.002, 0.005)
 """The same, once a long wait has brought nothing back."""
 
@@ -37,7 +39,7 @@ def nothing() -> None:
 _STOCKED = [chunk - 8 for chunk in range(528, 1041, 16)] * 7
 """What Python asks malloc for: of each size that a thread keeps in stock, and Python's
 own allocator does not serve, as many as are kept."""
-_BYTES_HEADER = bytes().__sizeof__()
+_BYTES_HEADER = b"".__sizeof__()
 
 
 def fill_stock() -> None:
@@ -141,17 +143,23 @@ def wait(
 ) -> Glance:
     """Synchronise and read until nothing more comes back by itself; collect nothing.
 
-    JAX gives a block back a little after its array: that is not the collector's doing.
+    JAX gives a block back a little after its array, and its buffer on the host a
+    little after that: neither is the collector's doing.
     """
     meter.settle()
     after = meter.glance()
     for seconds in LONG_WAITS_S[:4]:
-        if not may_come_back(before, after):
+        if not (may_come_back(before, after) or _heap_is_up(before, after)):
             break
         sleep(seconds)
         meter.settle()
         after = meter.glance()
     return after
+
+
+def _heap_is_up(before: Glance, after: Glance) -> bool:
+    place = after.layout.heap_place
+    return place >= 0 and growth(before, after)[place] >= BUFFER_BYTES
 
 
 def may_come_back(before: Glance, after: Glance) -> bool:
