@@ -25,6 +25,7 @@ from pytest_veo.memory.leak import slope
 from pytest_veo.memory.snapshot import HOST
 from pytest_veo.memory.snapshot import Counter
 from pytest_veo.memory.snapshot import Rung
+from pytest_veo.probes.host import THREADS
 from pytest_veo.units import Unit
 
 
@@ -43,6 +44,13 @@ MOST_BYTES = 256 << 20
 """Memory that confirming may pile up."""
 PILED_UP = "more would have piled up too much"
 MOST_QUIET_RUNS = 12
+THREAD_STOCK_BYTES = 256 << 10
+"""Freed memory that glibc keeps for one thread and books as in use: up to seven pieces
+of each size to 1,032 bytes. This thread's is full (`fill_stock`); another's fills run
+by run, for a thousand runs and more."""
+OTHERS_SHARE = 0.01
+"""Of the time that confirming took, on processors; other threads that ran for less did
+nothing to speak of."""
 LEAST_RUNS_TO_PILE_UP = 5
 """Runs that are made whatever piles up."""
 
@@ -161,6 +169,11 @@ def is_context(counter: Counter) -> bool:
     return counter.rung is Rung.DEVICE
 
 
+def other_threads_ns() -> int:
+    """Time on processors of all threads but this one, ended ones included."""
+    return time.process_time_ns() - time.thread_time_ns()
+
+
 class Confirmation:
     """One suspect's re-runs."""
 
@@ -172,6 +185,7 @@ class Confirmation:
         *,
         steps: Callable[[], None] = lambda: None,
         clock: Callable[[], int] = time.perf_counter_ns,
+        others_ns: Callable[[], int] = other_threads_ns,
         tolerated: Callable[[Counter], float] = lambda _: 0.0,
     ) -> None:
         self._meter = meter
@@ -179,6 +193,7 @@ class Confirmation:
         self._limits = limits
         self._steps = steps
         self._clock = clock
+        self._others_ns = others_ns
         self._tolerated = tolerated
 
     def go(self) -> Confirmed:
@@ -188,7 +203,7 @@ class Confirmation:
         if before.layout is not table.layout:
             table = _Table(before, self._limits, self._tolerated)
         table.replace_last(before)
-        began = self._clock()
+        began, others_began_ns = self._clock(), self._others_ns()
         steady_ns, stopped = 0, ""
         waits: Sequence[float] = LONG_WAITS_S
         while table.runs < self._limits.most_runs and not stopped:
@@ -206,6 +221,8 @@ class Confirmation:
             table.quiet_runs = self._limits.quiet_runs_of(spent_ns // table.runs)
             if not _is_time_to_look(table.runs):
                 continue
+            others_ns = self._others_ns() - others_began_ns
+            table.have_others_run = others_ns > OTHERS_SHARE * spent_ns
             courses = table.courses()
             if table.is_clear(courses):
                 break
@@ -255,6 +272,8 @@ class _Table:
         self._cells[: self._width] = array("q", start.values)
         self._is_hasty = limits.suspects is not None
         self.quiet_runs = limits.quiet_runs
+        self.have_others_run = False
+        """Whether other threads of the process have done anything meanwhile."""
         self._needed = [
             limits.suspects is None or counter in limits.suspects
             for counter in start.layout
@@ -298,11 +317,19 @@ class _Table:
             large=large_of(counter),
             tiny=tiny_of(counter),
             small=float(16 << 10) if counter.key == "host.heap" else 0.0,
+            stock=self._stock_bytes() if counter.key == "host.heap" else 0.0,
             quiet_runs=self.quiet_runs,
         )
         found = course(series, rule)
         self._done[place] = self._is_hasty and found is Course.FLAT
         return found
+
+    def _stock_bytes(self) -> float:
+        """What malloc may have laid in for other threads."""
+        if not self.have_others_run or THREADS not in self.layout:
+            return 0.0
+        others = self.series(self.layout.index(THREADS))[-1] - 1
+        return float(others * THREAD_STOCK_BYTES)
 
     def _final_courses(self) -> list[Course]:
         """What nobody needs to know is flat unless it grows."""

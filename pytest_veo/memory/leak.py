@@ -53,6 +53,9 @@ class Rule(NamedTuple):
     little in each of their first ten runs or more."""
     small: float = 0.0
     """The same for growth that comes in uneven steps: an allocator's own stock."""
+    stock: float = 0.0
+    """What allocators of other threads may lay in: `small` growth in uneven steps
+    proves nothing before there is more."""
     quiet_runs: int = 3
     """So many runs in a row without any growth say that it has stopped; where they
     are many, twice as many as there were between any two that grew."""
@@ -76,7 +79,7 @@ def course(values: Sequence[int], rule: Rule) -> Course:
     if rule.large is not None and _is_large_and_even(growth, rule.large):
         return Course.GROWING
     if len(growth) >= LONG_RUNS and _goes_on(growth, rule):
-        return Course.GROWING
+        return Course.FLAT if _is_stock(growth, rule) else Course.GROWING
     return Course.UNDECIDED
 
 
@@ -133,6 +136,13 @@ def _goes_on(growth: Sequence[int], rule: Rule) -> bool:
     if min(means) < rule.floor or fades:
         return False
     return _stands_out(tail) or _climbs(tail)
+
+
+def _is_stock(growth: Sequence[int], rule: Rule) -> bool:
+    if sum(growth) > rule.stock:
+        return False
+    tail = growth[warm_up(len(growth)) :]
+    return sum(tail) < rule.small * len(tail) and not _is_even(tail)
 
 
 def _climbs(tail: Sequence[int]) -> bool:
