@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     import pytest
 
 
-_runs: dict[pytest.Config, Callable[..., list[pytest.TestReport]]] = {}
-"""What runs a config's items instead of pytest's own function."""
+_RUN = "_veo_run"
+"""Of a config: what runs its items instead of pytest's own function. No stash key: that
+takes three calls a test; no table of ours: evidence would find all that pytest holds
+through it."""
 
 _original: Callable[..., list[pytest.TestReport]] = runner.runtestprotocol
 
@@ -31,7 +33,8 @@ def runtestprotocol(
     item: pytest.Item, log: bool = True, nextitem: pytest.Item | None = None
 ) -> list[pytest.TestReport]:
     """As pytest's own; measured when the item's config asks for it."""
-    run = _runs.get(item.config, _original)
+    run: Callable[..., list[pytest.TestReport]]
+    run = getattr(item.config, _RUN, _original)
     return run(item, log=log, nextitem=nextitem)
 
 
@@ -42,7 +45,7 @@ def original(item: pytest.Item, *, log: bool, nextitem: Any) -> list[pytest.Test
 
 def install(config: pytest.Config, run: Callable[..., Any]) -> None:
     """Let `run(item, log=, nextitem=)` run this config's items."""
-    _runs[config] = run
+    setattr(config, _RUN, run)
     runner.runtestprotocol = runtestprotocol
     for plugin in config.pluginmanager.get_plugins():
         if getattr(plugin, "runtestprotocol", None) is _original:
@@ -51,4 +54,4 @@ def install(config: pytest.Config, run: Callable[..., Any]) -> None:
 
 def uninstall(config: pytest.Config) -> None:
     """Give the config's items back to pytest."""
-    _runs.pop(config, None)
+    vars(config).pop(_RUN, None)
