@@ -21,6 +21,7 @@ from pytest_veo.memory.leak import Course
 from pytest_veo.memory.leak import Rule
 from pytest_veo.memory.leak import course
 from pytest_veo.memory.leak import deltas
+from pytest_veo.memory.leak import longest_pause
 from pytest_veo.memory.leak import slope
 from pytest_veo.memory.snapshot import HOST
 from pytest_veo.memory.snapshot import Counter
@@ -45,14 +46,11 @@ MOST_BYTES = 256 << 20
 PILED_UP = "more would have piled up too much"
 MOST_QUIET_RUNS = 12
 THREAD_STOCK_BYTES = 256 << 10
-"""Freed memory that glibc keeps for one thread and books as in use: up to seven pieces
-of each size to 1,032 bytes. This thread's is full (`fill_stock`); another's fills run
-by run, for a thousand runs and more."""
+"""Freed memory that glibc keeps for one thread and books as in use. This thread's is
+full (`fill_stock`); another's fills run by run, for a thousand runs and more."""
 OTHERS_SHARE = 0.01
-"""Of the time that confirming took, on processors; other threads that ran for less did
-nothing to speak of."""
+"""Of the time confirming took: other threads that ran for less did nothing."""
 LEAST_RUNS_TO_PILE_UP = 5
-"""Runs that are made whatever piles up."""
 
 
 class Runs(Protocol):
@@ -68,17 +66,16 @@ class Limits(NamedTuple):
     most_runs: int
     time_ns: int
     patience_ns: int = 0
-    """Once growth looks steady, keep looking for its end this long: a cache fills
-    up, a leak does not."""
+    """How long to look for the end of steady growth: a cache fills, a leak does not."""
     patience_runs: int = 0
     suspects: frozenset[Counter] | None = None
-    """The counters that must be decided; each is done with once it was seen flat,
-    for noisy ones are seldom all flat at the same time. None: all, together."""
+    """The counters that must be decided; each is done with once it was seen flat, for
+    noisy ones are seldom all flat at once. None: all, together."""
     quiet_runs: int = 3
-    """So many runs in a row without growth clear a counter."""
+    """So many in a row without growth clear a counter."""
     quiet_ns: int = 0
-    """If that many take less than this, as many as it has room for do, up to
-    `MOST_QUIET_RUNS`: malloc serves several runs from stock before it grows."""
+    """If that many take less, as many as it has room for do, up to `MOST_QUIET_RUNS`:
+    a buffer that is enlarged by an eighth grows ever more seldom."""
 
     def quiet_runs_of(self, run_ns: int) -> int:
         """How many quiet runs clear a counter, if one takes so long."""
@@ -110,6 +107,12 @@ class Confirmed(NamedTuple):
             for index, course_ in enumerate(self.courses)
             if course_ is Course.GROWING
         )
+
+    @property
+    def longest_pause(self) -> int:
+        """The most runs from one that grew to the next, of what goes on growing."""
+        growing = [deltas(self.series[place]) for place in self.growing()]
+        return max(map(longest_pause, growing), default=0)
 
     def slopes(self) -> dict[str, float]:
         """Mean growth a run of each counter of the host."""

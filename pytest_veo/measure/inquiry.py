@@ -60,7 +60,7 @@ SHORT_RUN_NS = 100_000_000
 """A longer run is long."""
 
 
-QUIET_NS = 10_000_000
+QUIET_NS = 20_000_000
 """Time that re-runs without any growth may take before they clear a test."""
 DEEP_QUIET_NS = 100_000_000
 """The same at level deep."""
@@ -144,7 +144,8 @@ class Inquiry:
             return into_bounded_place(verdict, place, budget)
         if shown.run_ns * LONG_RUNS < limits.patience_ns:
             # Cheap to be patient: growth that ends after all was no leak.
-            shown = self._run_again(item, limits)
+            pause = max(limits.quiet_runs, 2 * shown.longest_pause)
+            shown = self._run_again(item, limits._replace(quiet_runs=pause))
             verdict = rule(first, shown, budget)
         if verdict.is_leak:
             shown = outwaited(self._meter, shown)

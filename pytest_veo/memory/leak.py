@@ -86,7 +86,7 @@ def course(values: Sequence[int], rule: Rule) -> Course:
 def _is_flat(growth: Sequence[int], rule: Rule) -> bool:
     quiet_runs = rule.quiet_runs
     if quiet_runs > QUIET_RUNS:
-        quiet_runs = max(quiet_runs, 2 * _longest_pause(growth))
+        quiet_runs = max(quiet_runs, 2 * longest_pause(growth))
     last = growth[-quiet_runs:]
     if len(last) == quiet_runs and max(last) <= 0:
         return True
@@ -95,7 +95,7 @@ def _is_flat(growth: Sequence[int], rule: Rule) -> bool:
     return len(last) == quiet_runs and sum(last) < rule.floor * quiet_runs
 
 
-def _longest_pause(growth: Sequence[int]) -> int:
+def longest_pause(growth: Sequence[int]) -> int:
     """The most runs from one that grew to the next, the warm-up left out.
 
     A buffer that is enlarged by an eighth each time it is full grows in ever larger

@@ -186,6 +186,18 @@ def test_so_many_quiet_runs_as_there_is_time_for_clear_a_counter(
     assert limits.quiet_runs_of(run_ns) == quiet_runs
 
 
+def test_the_longest_pause_is_that_of_what_goes_on_growing() -> None:
+    probe = ScriptedProbe("fake", used=0, once=0)
+
+    def script(run: int) -> None:
+        probe.grow("used", 4096 * (run % 3 == 0))
+        probe.grow("once", 4096 * (run in (1, 2, 30)))
+
+    shown = confirm(probe, script, most_runs=60)
+    assert shown.courses == (Course.GROWING, Course.FLAT)
+    assert shown.longest_pause == 3
+
+
 def test_cheap_runs_are_many_enough_for_growth_on_every_seventh() -> None:
     limits = Limits(most_runs=90, time_ns=9, quiet_ns=12)
     probe = ScriptedProbe("fake", used=0)
