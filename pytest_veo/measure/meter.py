@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from operator import is_
 from operator import sub
 from typing import TYPE_CHECKING
 from typing import NamedTuple
@@ -172,17 +173,16 @@ class Meter:
             try:
                 if not probe.is_active():
                     continue
-                part = probe.glance()
-                if len(part) != len(probe.counters):
+                part, counters = probe.glance(), probe.counters
+                if len(part) != len(counters):
                     raise ValueError(
-                        f"glance gave {len(part)} figures for "
-                        f"{len(probe.counters)} counters"
+                        f"glance gave {len(part)} figures for {len(counters)} counters"
                     )
             except Exception as error:
                 self._drop(probe, error)
                 return self._glance_all()
             values += part
-            parts.append(probe.counters)
+            parts.append(counters)
         known = self._layout
         layout = self._layout_of(parts)
         if self._have_any_woken() or layout is not known:
@@ -194,10 +194,9 @@ class Meter:
     def _have_any_woken(self) -> bool:
         """Whether a probe that slept at the last glance does so no more."""
         asleep = [probe for probe in self._sleepers if probe.is_asleep]
-        if len(asleep) == len(self._sleepers):
-            return False
+        has_any_woken = len(asleep) < len(self._sleepers)
         self._sleepers = asleep
-        return True
+        return has_any_woken
 
     def _book_own(self, before: tuple[int, ...]) -> None:
         """Take what our own probes needed to wake off the host's figures for good.
@@ -222,9 +221,7 @@ class Meter:
 
     def _layout_of(self, parts: list[tuple[Counter, ...]]) -> Layout:
         known = self._parts
-        if len(parts) != len(known) or any(
-            a is not b for a, b in zip(parts, known, strict=True)
-        ):
+        if len(parts) != len(known) or not all(map(is_, parts, known)):
             self._parts = tuple(parts)
             self.watches_devices = len(parts) > 1
             self._layout = Layout(counter for part in parts for counter in part)

@@ -40,6 +40,8 @@ class SleepingProbe:
         self._also = also
         self._probe: Probe | None = None
         self._troubles: tuple[Trouble, ...] = ()
+        self.is_asleep = True
+        """Whether nothing has woken it so far."""
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -50,11 +52,6 @@ class SleepingProbe:
     def troubles(self) -> tuple[Trouble, ...]:
         """The probe's; none while it sleeps."""
         return self._probe.troubles if self._probe is not None else self._troubles
-
-    @property
-    def is_asleep(self) -> bool:
-        """Whether nothing has woken it so far."""
-        return self._probe is None and not self._troubles
 
     def open(self) -> None:
         """Nothing to do before it wakes."""
@@ -78,8 +75,10 @@ class SleepingProbe:
             probe.open()
         except ProbeUnavailable as unavailable:
             self._troubles = (Trouble(self.name, unavailable.reason),)
+            self.is_asleep = False
             return False
         self._probe = probe
+        self.is_asleep = False
         return probe.is_active()
 
     def glance(self) -> tuple[int, ...]:
