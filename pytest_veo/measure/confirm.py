@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING
 from typing import NamedTuple
 from typing import Protocol
 
+from pytest_veo.measure.amounts import floor_of
+from pytest_veo.measure.amounts import is_context
+from pytest_veo.measure.amounts import large_of
+from pytest_veo.measure.amounts import most_of
+from pytest_veo.measure.amounts import tiny_of
 from pytest_veo.measure.meter import Glance
 from pytest_veo.measure.settle import LONG_WAITS_S
 from pytest_veo.measure.settle import SHORT_WAITS_S
@@ -25,7 +30,6 @@ from pytest_veo.memory.leak import longest_pause
 from pytest_veo.memory.leak import slope
 from pytest_veo.memory.snapshot import HOST
 from pytest_veo.memory.snapshot import Counter
-from pytest_veo.memory.snapshot import Rung
 from pytest_veo.probes.host import THREADS
 from pytest_veo.units import Unit
 
@@ -37,12 +41,6 @@ if TYPE_CHECKING:
     from pytest_veo.measure.meter import Meter
 
 
-ARENA_BYTES = 1 << 20
-"""Python's allocator maps and unmaps memory in pieces of this size, as it likes."""
-MOST_HANDLES = 40
-"""Descriptors, threads or children that confirming may pile up."""
-MOST_BYTES = 256 << 20
-"""Memory that confirming may pile up."""
 PILED_UP = "more would have piled up too much"
 MOST_QUIET_RUNS = 12
 THREAD_STOCK_BYTES = 256 << 10
@@ -93,7 +91,7 @@ class Confirmed(NamedTuple):
     runs: int
     spent_ns: int
     stopped: str = ""
-    """Why running ended early: a failed run, the time, what piled up."""
+    """Why running ended early."""
 
     @property
     def run_ns(self) -> int:
@@ -107,6 +105,11 @@ class Confirmed(NamedTuple):
             for index, course_ in enumerate(self.courses)
             if course_ is Course.GROWING
         )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all that grew has stopped."""
+        return self.is_decided and not self.growing() and not self.stopped
 
     @property
     def longest_pause(self) -> int:
@@ -135,41 +138,6 @@ class Confirmed(NamedTuple):
     def is_decided(self) -> bool:
         """Whether no counter is left that may or may not grow."""
         return Course.UNDECIDED not in self.courses
-
-
-def floor_of(counter: Counter, series: Sequence[int]) -> float:
-    """Mean growth a run below which a counter is called flat."""
-    if counter.key == "host.heap":
-        return 24.0
-    if counter.key == "host.python_blocks":
-        return 0.9
-    if counter.key == "host.mapped":
-        arenas_only = all(change % ARENA_BYTES == 0 for change in deltas(series))
-        return 0.3 * ARENA_BYTES if arenas_only else 4096.0
-    if counter.rung is Rung.DRIVER or not counter.exact:
-        return float(max(counter.step, 4096) if counter.unit is Unit.BYTES else 1)
-    return 0.3 if counter.unit is Unit.COUNT else 1.0
-
-
-def large_of(counter: Counter) -> float | None:
-    """Even growth a run from which four runs suffice."""
-    if counter.key == "host.python_blocks":
-        return 500.0
-    if counter.unit is Unit.COUNT:
-        return None
-    if counter.device == "host":
-        return float(64 << 10)
-    return float(counter.step)
-
-
-def tiny_of(counter: Counter) -> float:
-    """Growth a run up to which very many runs are needed."""
-    return {"host.python_blocks": 8.0, "host.heap": 512.0}.get(counter.key, 0.0)
-
-
-def is_context(counter: Counter) -> bool:
-    """Whether the counter is shown but never judged."""
-    return counter.rung is Rung.DEVICE
 
 
 def other_threads_ns() -> int:
@@ -369,7 +337,7 @@ class _Table:
             return False
         for place, counter in enumerate(self.layout):
             series = self.series(place)
-            most = _most_of(counter)
+            most = most_of(counter)
             if most is not None and series[-1] - series[0] >= most:
                 return True
         return False
@@ -384,15 +352,6 @@ class _Table:
             spent_ns=spent_ns,
             stopped=stopped,
         )
-
-
-def _most_of(counter: Counter) -> int | None:
-    if counter.rung is Rung.DEVICE:
-        return None
-    if counter.unit is Unit.BYTES:
-        # A thread maps and reserves far more than it ever touches.
-        return MOST_BYTES if counter.rung < Rung.DRIVER else 16 * MOST_BYTES
-    return MOST_HANDLES if counter.always else None
 
 
 def _is_time_to_look(runs: int) -> bool:

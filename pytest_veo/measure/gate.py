@@ -13,7 +13,7 @@ from operator import gt
 from typing import TYPE_CHECKING
 from typing import NamedTuple
 
-from pytest_veo.measure.confirm import ARENA_BYTES
+from pytest_veo.measure.amounts import ARENA_BYTES
 from pytest_veo.memory.snapshot import Counter
 from pytest_veo.memory.snapshot import Rung
 from pytest_veo.units import Unit

@@ -142,17 +142,21 @@ class Inquiry:
         place = self._find_filling(item, shown)
         if place is not None:
             return into_bounded_place(verdict, place, budget)
-        if shown.run_ns * LONG_RUNS < limits.patience_ns:
+        is_cheap = shown.run_ns * LONG_RUNS < limits.patience_ns
+        if is_cheap:
             # Cheap to be patient: growth that ends after all was no leak.
-            pause = max(limits.quiet_runs, 2 * shown.longest_pause)
-            shown = self._run_again(item, limits._replace(quiet_runs=pause))
+            shown = self._run_again(item, _patient(limits, shown))
             verdict = rule(first, shown, budget)
         if verdict.is_leak:
             shown = outwaited(self._meter, shown)
             verdict = rule(first, shown, budget)
         if verdict.is_leak and self._settings.evidence != "off":
-            lines = self._explain(item, shown)
-            return verdict._replace(evidence=lines)
+            verdict = verdict._replace(evidence=self._explain(item, shown))
+            if is_cheap:
+                # Time has passed: what is let go after a while has stopped growing.
+                last = self._run_again(item, _patient(limits, shown))
+                if last.has_ended:
+                    verdict = rule(first, last, budget)
         return verdict
 
     def _why_not_again(
@@ -245,6 +249,12 @@ class Inquiry:
                 gc.freeze()
             else:
                 gc.unfreeze()
+
+
+def _patient(limits: Limits, shown: Confirmed) -> Limits:
+    """As many quiet runs as show that what grew now and then has stopped."""
+    quiet_runs = max(limits.quiet_runs, 2 * shown.longest_pause)
+    return limits._replace(quiet_runs=quiet_runs)
 
 
 def _limits(
