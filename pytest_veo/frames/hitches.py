@@ -50,11 +50,12 @@ def count_hitches(intervals_ns: Int64s, local_ns: Float64s, mad_ns: float) -> Hi
         local_ns: the usual frame time around each, from `local_median`.
         mad_ns: unscaled median absolute deviation from `local_ns`.
     """
+    freezes, freeze_ns = _freezes(intervals_ns)
     excess = intervals_ns - local_ns
-    standing_out = excess > np.maximum(HITCH_MADS * mad_ns, HITCH_SHARE * local_ns)
+    limits = HITCH_SHARE * local_ns
+    standing_out = excess > np.maximum(limits, HITCH_MADS * mad_ns, out=limits)
     count = int(np.count_nonzero(standing_out))
     span_ns = float(intervals_ns.sum())
-    freezes, freeze_ns = _freezes(intervals_ns)
     return Hitches(
         count=count,
         per_minute=count * NS_PER_MINUTE / span_ns if span_ns > 0 else 0.0,
@@ -97,7 +98,8 @@ def _freezes(intervals_ns: Int64s) -> tuple[int, float]:
     intervals_ms = intervals_ns // 1_000_000
     places = np.flatnonzero(intervals_ms >= least_ms)
     places = places[places >= _FREEZE_MIN_INTERVALS - 1]
-    total = np.concatenate(([0], np.cumsum(intervals_ms)))
+    total = np.zeros(intervals_ms.size + 1, np.int64)
+    np.cumsum(intervals_ms, out=total[1:])
     starts = np.maximum(places + 1 - _FREEZE_WINDOW, 0)
     average = (total[places + 1] - total[starts]) // (places + 1 - starts)
     limit = np.maximum(_FREEZE_FACTOR * average, average + least_ms)

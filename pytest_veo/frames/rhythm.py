@@ -85,21 +85,13 @@ def find_stutter(
     """
     if intervals_ns.size < 64:
         return None
-    excess = intervals_ns - local_ns
-    if excess.max() <= 0.1 * local_ns.min():
-        return None
     ends = np.cumsum(intervals_ns)
     found = []
     parts = _windows(ends)
     for part in parts:
-        found += _search(
-            ends[part] - intervals_ns[part],
-            excess[part],
-            local_ns[part],
-            mad_ns,
-            typical_ns,
-            len(parts),
-        )
+        times, local = intervals_ns[part], local_ns[part]
+        begins = ends[part] - times
+        found += _search(begins, times - local, local, mad_ns, typical_ns, len(parts))
     return min(found, key=lambda each: each.p_value, default=None)
 
 
@@ -147,7 +139,8 @@ def _windows(ends_ns: Int64s) -> list[slice]:
     if span <= 2 * _WINDOW_NS:
         return [slice(0, ends_ns.size)]
     starts = np.linspace(0, span - _WINDOW_NS, _WINDOWS)
-    places = np.searchsorted(ends_ns, np.stack((starts, starts + _WINDOW_NS)))
+    edges = np.rint(np.stack((starts, starts + _WINDOW_NS))).astype(np.int64)
+    places = np.searchsorted(ends_ns, edges)
     return [slice(int(start), int(stop)) for start, stop in places.T if stop > start]
 
 

@@ -35,6 +35,7 @@ from pytest_veo.frames.scaling import Scaling
 from pytest_veo.frames.scaling import describe_scaling
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
+from pytest_veo.frames.series import Float64s
 from pytest_veo.frames.series import FrameSeries
 from pytest_veo.frames.series import Int64s
 
@@ -105,12 +106,13 @@ def frame_stats(
     if intervals.size == 0:
         return _bare(series, target_ns)
     ordered = Ordered(intervals) if ordered is None else ordered
-    local = local_median(intervals)
-    away = np.subtract(intervals, local)
-    mad = float(np.median(np.abs(away, out=away), overwrite_input=True))
+    # Before the surroundings of each frame are in memory, too.
+    bare = _bare(series, target_ns)
     spread = describe_spread(intervals, ordered)
+    local = local_median(intervals)
+    mad = _median_distance(intervals, local)
     return dataclasses.replace(
-        _bare(series, target_ns),
+        bare,
         spread=spread,
         hitches=count_hitches(intervals, local, mad),
         stutter=find_stutter(intervals, local, mad, spread.p50_ns),
@@ -140,6 +142,11 @@ def _bare(series: FrameSeries, target_ns: float | None) -> FrameStats:
         animation=animation_error(series),
         scaling=describe_scaling(series),
     )
+
+
+def _median_distance(intervals_ns: Int64s, local_ns: Float64s) -> float:
+    away = np.subtract(intervals_ns, local_ns)
+    return float(np.median(np.abs(away, out=away), overwrite_input=True))
 
 
 def _worst(
