@@ -96,7 +96,7 @@ class Ordered:
         return int(np.searchsorted(self._above, key, side=side))
 
 
-def quantiles(values: Int64s, shares: Sequence[float]) -> tuple[float, ...]:
+def quantiles(values: Int64s | Float64s, shares: Sequence[float]) -> tuple[float, ...]:
     """A few quantiles (R7) of values that are then in no order of use to others.
 
     Putting a few ranks in place takes a fifth of the time that sorting takes.

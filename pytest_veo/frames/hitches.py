@@ -8,6 +8,7 @@ import numpy as np
 
 from pytest_veo.frames.confidence import Evidence
 from pytest_veo.frames.confidence import weigh
+from pytest_veo.frames.series import CHUNK
 from pytest_veo.frames.series import Float64s
 from pytest_veo.frames.series import Int64s
 
@@ -51,15 +52,20 @@ def count_hitches(intervals_ns: Int64s, local_ns: Float64s, mad_ns: float) -> Hi
         mad_ns: unscaled median absolute deviation from `local_ns`.
     """
     freezes, freeze_ns = _freezes(intervals_ns)
-    excess = intervals_ns - local_ns
-    limits = HITCH_SHARE * local_ns
-    standing_out = excess > np.maximum(limits, HITCH_MADS * mad_ns, out=limits)
-    count = int(np.count_nonzero(standing_out))
+    standing_out = np.empty(intervals_ns.size, np.bool_)
+    for start in range(0, intervals_ns.size, CHUNK):
+        part = slice(start, start + CHUNK)
+        local = local_ns[part]
+        limits = np.maximum(HITCH_SHARE * local, HITCH_MADS * mad_ns)
+        np.greater(intervals_ns[part] - local, limits, out=standing_out[part])
+    places = np.flatnonzero(standing_out)
+    count = int(places.size)
+    excess = intervals_ns[places] - local_ns[places]
     span_ns = float(intervals_ns.sum())
     return Hitches(
         count=count,
         per_minute=count * NS_PER_MINUTE / span_ns if span_ns > 0 else 0.0,
-        excess_ns=float(excess[standing_out].sum()) if count else 0.0,
+        excess_ns=float(excess.sum()),
         freezes=freezes,
         freeze_ns=freeze_ns,
         evidence=weigh(standing_out),

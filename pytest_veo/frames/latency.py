@@ -124,10 +124,9 @@ def animation_error(series: FrameSeries) -> AnimationError | None:
         return None
     error = np.diff(ahead)
     np.abs(error, out=error)
-    p95, most = quantiles(error, (0.95, 1.0))
-    return AnimationError(
-        mean_abs_ns=float(error.mean()), p95_abs_ns=p95, max_abs_ns=most
-    )
+    mean, most = float(error.mean()), float(error.max())
+    (p95,) = quantiles(error, (0.95,))
+    return AnimationError(mean_abs_ns=mean, p95_abs_ns=p95, max_abs_ns=most)
 
 
 def _in_order(series: FrameSeries) -> list[StageStamps]:
@@ -168,19 +167,21 @@ def _to_refresh(
     usable &= stage.t_ns != MISSING_NS
     # Refreshes are counted from each frame's own display: a grid from the first one
     # on would slide away where the display is a little slower than the target.
-    wait = refreshes[usable] - stage.t_ns[usable]
+    wait = (refreshes - stage.t_ns)[usable]
     if wait.size == 0:
         return None
-    waits: Float64s = wait % np.float64(vsync_ns)
-    np.rint(waits, out=waits)
-    return _describe(stage.event, Event.VSYNC, waits.astype(np.int64))
+    passed: Float64s = np.floor(wait / vsync_ns)
+    passed *= vsync_ns
+    np.subtract(wait, np.rint(passed, out=passed), out=wait, casting="unsafe")
+    return _describe(stage.event, Event.VSYNC, wait)
 
 
 def _describe(start: Event, end: Event, spans_ns: Int64s) -> StageLatency | None:
     if spans_ns.size == 0:
         return None
     frames = int(spans_ns.size)
-    p50, p95, p99, most = quantiles(spans_ns, (0.5, 0.95, 0.99, 1.0))
+    most = float(spans_ns.max())
+    p50, p95, p99 = quantiles(spans_ns, (0.5, 0.95, 0.99))
     return StageLatency(
         start=start,
         end=end,

@@ -12,6 +12,7 @@ import numpy as np
 from pytest_veo.frames.distribution import Ordered
 from pytest_veo.frames.distribution import Spread
 from pytest_veo.frames.distribution import describe_spread
+from pytest_veo.frames.distribution import quantiles
 from pytest_veo.frames.distribution import quantum_ns
 from pytest_veo.frames.drops import Drops
 from pytest_veo.frames.drops import count_drops
@@ -146,7 +147,8 @@ def _bare(series: FrameSeries, target_ns: float | None) -> FrameStats:
 
 def _median_distance(intervals_ns: Int64s, local_ns: Float64s) -> float:
     away = np.subtract(intervals_ns, local_ns)
-    return float(np.median(np.abs(away, out=away), overwrite_input=True))
+    (median,) = quantiles(np.abs(away, out=away), (0.5,))
+    return median
 
 
 def _worst(
