@@ -24,6 +24,11 @@ _MIN_HITCHES = 5
 _MIN_SHARE_OF_BEATS = 0.5
 _ALARM_P = 1e-4
 _SAME_PEAK = 0.7
+_CANDIDATES = 4
+_FULL = 0.8
+_EVERY_P = 2e-3
+_QUANTILES = (0.98, 0.95)
+_APART = 3
 # Long series are looked at in parts: a beat that lasts shows in each.
 _WINDOW_NS = 60e9
 _WINDOWS = 3
@@ -153,21 +158,26 @@ def _search(
     windows: int,
 ) -> list[Stutter]:
     found = []
-    for limit in (6 * mad_ns, float(np.quantile(excess, 0.98))):
-        places = np.flatnonzero(excess > np.maximum(limit, 0.1 * local_ns))
-        if places.size < _MIN_HITCHES:
+    for limit in (6 * mad_ns, *np.quantile(excess, _QUANTILES)):
+        long = np.flatnonzero(excess > np.maximum(limit, 0.1 * local_ns))
+        # Long frames side by side are one stretch, which counts once.
+        runs = np.flatnonzero(np.diff(long, prepend=-_APART) >= _APART)
+        if runs.size < _MIN_HITCHES:
             continue
+        places = long[runs]
         times = (begins_ns[places] - begins_ns[0]) / 1e9
         span = float(begins_ns[-1] - begins_ns[0]) / 1e9
-        sizes = excess[places]
+        sizes = np.maximum.reduceat(excess[long], runs)
         # Equal weights see a beat among few other hitches, weights by size one among
         # many small ones; the cap keeps one freeze from being all there is.
         for weights in (np.ones(places.size), np.minimum(sizes, 3 * np.median(sizes))):
             events = _Events(times, sizes, weights, span, excess + local_ns)
-            beat = _beat(times, weights, span, 1e9 / typical_ns)
-            if beat is not None:
-                found.append(_describe(beat, 4 * windows, events))
-    return [each for each in found if each is not None]
+            for beat in _beats(times, weights, span, 1e9 / typical_ns):
+                stutter = _describe(beat, 6 * windows, events)
+                if stutter is not None:
+                    found.append(stutter)
+                    break
+    return found
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -187,17 +197,17 @@ class _Events:
         return max(1, round((self.span_s - float(beyond_s)) * hertz))
 
 
-def _beat(
+def _beats(
     times_s: Float64s, weights: Float64s, span_s: float, frames_hz: float
-) -> tuple[float, float] | None:
-    """The best frequency in Hz and its H; None where the span is too short."""
+) -> list[tuple[float, float]]:
+    """The best frequencies in Hz with their H, the lowest first."""
     top_hz = min(_MAX_HZ, frames_hz / 6)
     bin_s = 1 / (4 * _HARMONICS * top_hz)
     size = max(2, math.ceil(span_s / bin_s * _HARMONICS / _FFT_STEP) * _FFT_STEP)
     step_hz = 1 / (size * bin_s)
     lines = np.arange(math.ceil(_MIN_BEATS / span_s / step_hz), int(top_hz / step_hz))
     if lines.size == 0:
-        return None
+        return []
     events = np.bincount((times_s / bin_s).astype(np.int64), weights, size)
     power = np.square(np.abs(np.fft.rfft(events))) * 2 / np.square(weights).sum()
     total, strongest = np.zeros(lines.size), np.zeros(lines.size)
@@ -213,10 +223,14 @@ def _beat(
     # Twice the true frequency scores as well as the true one, so the lowest of the
     # best is meant; a third of it scores too, but has no power of its own.
     usable = (best >= _SAME_PEAK * best.max()) & (power[lines] >= strongest / 4)
-    top = int(np.argmax(usable)) if usable.any() else int(np.argmax(best))
-    while top + 1 < best.size and best[top + 1] > best[top]:
-        top += 1
-    return float(lines[top] * step_hz), float(best[top])
+    usable[int(np.argmax(best))] = True
+    starts = np.flatnonzero(usable & ~np.concatenate(([False], usable[:-1])))
+    found = []
+    for top in starts[:_CANDIDATES].tolist():
+        while top + 1 < best.size and best[top + 1] > best[top]:
+            top += 1
+        found.append((float(lines[top] * step_hz), float(best[top])))
+    return found
 
 
 def _describe(
@@ -232,6 +246,9 @@ def _describe(
     start = float(np.angle((angle * events.weights).sum())) / (2 * np.pi)
     turns = times_s * hertz - start
     near = np.abs(turns - np.rint(turns)) < 0.1
+    every, first = _every(np.unique(np.rint(turns[near])), events.beats(hertz))
+    hertz, turns = hertz / every, (turns - first) / every
+    near = np.abs(turns - np.rint(turns)) < 0.1 / every
     beats = events.beats(hertz)
     share = min(1.0, np.unique(np.rint(turns[near])).size / beats)
     if share < _MIN_SHARE_OF_BEATS or near.sum() < _MIN_HITCHES:
@@ -244,6 +261,37 @@ def _describe(
         excess_ns=float(np.median(events.sizes_ns[near])),
         p_value=min(1.0, p_value),
     )
+
+
+def _every(hit: Float64s, beats: int) -> tuple[int, int]:
+    """Which of the beats are meant: every second or third of them, from which one on.
+
+    Harmonics of a beat score as well as the beat; but then the beats between those
+    that have long frames are empty.
+
+    Args:
+        hit: numbers of the beats that have a long frame.
+        beats: how many beats there are.
+    """
+    for every in (3, 2):
+        hits = np.bincount((hit % every).astype(np.int64), minlength=every)
+        first = int(np.argmax(hits))
+        its_own = round(beats / every)
+        if its_own >= _MIN_BEATS and hits[first] >= _FULL * its_own:
+            chance = _chance_of(int(hits[first]), hit.size, its_own, beats)
+            if every * chance < _EVERY_P:
+                return every, first
+    return 1, 0
+
+
+def _chance_of(found: int, hit: int, its_own: int, beats: int) -> float:
+    """How often at least `found` of `its_own` beats are hit, if any `hit` of all are."""
+    hit, most = min(hit, beats), min(its_own, hit)
+    ways = sum(
+        math.comb(its_own, each) * math.comb(beats - its_own, hit - each)
+        for each in range(min(found, most), most + 1)
+    )
+    return ways / math.comb(beats, hit)
 
 
 def _refined(hertz: float, times_s: Float64s, turns: Float64s) -> float:
