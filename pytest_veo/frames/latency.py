@@ -9,9 +9,9 @@ import numpy as np
 
 from pytest_veo.errors import FramesError
 from pytest_veo.frames.distribution import quantiles
+from pytest_veo.frames.series import CHUNK
 from pytest_veo.frames.series import MISSING_NS
 from pytest_veo.frames.series import Event
-from pytest_veo.frames.series import Float64s
 from pytest_veo.frames.series import FrameSeries
 from pytest_veo.frames.series import Int64s
 from pytest_veo.frames.series import StageStamps
@@ -160,20 +160,20 @@ def _to_refresh(
 ) -> StageLatency | None:
     if (stage.clock or series.clock) is not (display.clock or series.clock):
         return None
-    refreshes = display.t_ns
-    usable = refreshes != MISSING_NS
-    if series.dropped is not None:
-        usable &= ~series.dropped
-    usable &= stage.t_ns != MISSING_NS
-    # Refreshes are counted from each frame's own display: a grid from the first one
-    # on would slide away where the display is a little slower than the target.
-    wait = (refreshes - stage.t_ns)[usable]
-    if wait.size == 0:
-        return None
-    passed: Float64s = np.floor(wait / vsync_ns)
-    passed *= vsync_ns
-    np.subtract(wait, np.rint(passed, out=passed), out=wait, casting="unsafe")
-    return _describe(stage.event, Event.VSYNC, wait)
+    waits, found = np.empty(len(series), np.int64), 0
+    for start in range(0, len(series), CHUNK):
+        part = slice(start, start + CHUNK)
+        shown, reached = display.t_ns[part], stage.t_ns[part]
+        usable = (shown != MISSING_NS) & (reached != MISSING_NS)
+        if series.dropped is not None:
+            usable &= ~series.dropped[part]
+        # Refreshes are counted from each frame's own display: a grid from the first
+        # on would slide away where the display is a little slower than the target.
+        wait = (shown - reached)[usable]
+        passed = np.rint(np.floor(wait / vsync_ns) * vsync_ns)
+        waits[found : found + wait.size] = wait - passed.astype(np.int64)
+        found += wait.size
+    return _describe(stage.event, Event.VSYNC, waits[:found])
 
 
 def _describe(start: Event, end: Event, spans_ns: Int64s) -> StageLatency | None:

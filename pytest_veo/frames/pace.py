@@ -67,7 +67,9 @@ def _slots(series: FrameSeries) -> Float64s:
     stamps = series.stamps_ns
     sequence = series.sequence
     if sequence is not None and sequence.size == stamps.size:
-        return np.subtract(sequence, sequence[0], out=np.empty(stamps.size))
+        slots = np.empty(stamps.size)
+        np.subtract(sequence, sequence[0], out=slots)
+        return slots
     return np.arange(stamps.size, dtype=np.float64)
 
 
