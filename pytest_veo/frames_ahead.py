@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -49,8 +50,11 @@ def load_all(captures: Iterable[Path], *, previews: bool) -> None:
 def _load_readers(paths: Iterable[Path]) -> None:
     registry = importlib.import_module("pytest_veo.readers.registry")
     registry.readers()
-    for path in paths:
-        # Files that the test is yet to write, and damaged ones, are its own affair.
-        with contextlib.suppress(VeoError, OSError):
-            if path.stat().st_size <= _LARGEST_BYTES:
-                registry.read_capture(path)
+    with tempfile.TemporaryDirectory() as folder:
+        sample = Path(folder, "sample.csv")
+        sample.write_text("frame_ms\n" + 40 * "16.5\n17.0\n")
+        for path in (sample, *paths):
+            # Files the test is yet to write, and damaged ones, are its own affair.
+            with contextlib.suppress(VeoError, OSError):
+                if path.stat().st_size <= _LARGEST_BYTES:
+                    registry.read_capture(path)
