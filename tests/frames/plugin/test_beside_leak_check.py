@@ -100,7 +100,7 @@ def test_what_frames_need_is_nobodys_growth(
     assert "::test_leaks: leaked 29" in told
     # Of suspicions nobody followed up the largest is told: an empty test's, as like.
     lines = [line for line in told.splitlines() if "the largest is" not in line]
-    # A reader's last garbage may stay for a run, some KiB: its figure is looked at below.
+    # A reader's last garbage may stay for a run, some KiB; its figure is held below.
     blamed = [line for line in lines if "::" in line and "test_reads" not in line]
     assert len(blamed) == 1, told
     kept = json.loads((pytester.path / "memory.json").read_text())["tests"]
