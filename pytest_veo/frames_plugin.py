@@ -5,6 +5,7 @@ numpy and the frames room are imported when a test uses them, never before.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_veo.errors import BadSetting
+from pytest_veo import frames_ahead
 from pytest_veo.errors import VeoError
 from pytest_veo.frames_from import NamedCapture
 from pytest_veo.frames_from import add_captures
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 FIXTURE = "veo_frames"
 LONGEST_NULL_NS = 60_000_000_000
+WATCH_PLUGIN = "veo-session"
+"""Registered where the leak check watches tests."""
 RERUN_PLUGIN = "veo-rerun"
 """Registered while the leak check runs a test again."""
 INI_NULL = "veo_jitter_null"
@@ -147,10 +150,10 @@ def pytest_collection_modifyitems(
     config.pluginmanager.register(JitterJudge(), "veo-jitter")
     # What the first test would have to open or load is nothing that it keeps.
     config.stash[_kept].spool.open()
-    if judges:
-        from pytest_veo.frames.session import warm_up
-
-        warm_up()
+    if config.pluginmanager.has_plugin(WATCH_PLUGIN):
+        _load_all(config, items)
+    elif judges:
+        frames_ahead.load_judge()
 
 
 @pytest.fixture
@@ -338,6 +341,19 @@ def _null_loop(config: pytest.Config) -> MachineNoise:
     return describe_null(null_loop(duration_ns))
 
 
+def _load_all(config: pytest.Config, items: list[pytest.Item]) -> None:
+    fixtures = {name for each in items for name in getattr(each, "fixturenames", ())}
+    captures = [named.path for each in items for named in each.stash.get(_captures, ())]
+    frames_ahead.load_all(captures, previews="veo_preview" in fixtures)
+    budgets = [
+        budget for each in items for budget in each.stash.get(_budgets, {}).values()
+    ]
+    if _baseline_path(config) is None and any(each.baseline for each in budgets):
+        # That no runs are named, or cannot be read, is told by the tests.
+        with contextlib.suppress(VeoError):
+            _earlier_frames(config)
+
+
 def _history(item: pytest.Item, series: str) -> History:
     """From the file of the ini key, else from the runs that --veo-baseline names."""
     path = _baseline_path(item.config)
@@ -345,33 +361,15 @@ def _history(item: pytest.Item, series: str) -> History:
         from pytest_veo.frames.baseline import read_history
 
         return read_history(path, f"{item.nodeid}::{series}")
-    if _earlier not in item.config.stash:
-        from pytest_veo.archive import frame_history
-
-        item.config.stash[_earlier] = frame_history.earlier(item.config, INI_BASELINE)
-    return item.config.stash[_earlier].get((item.nodeid, series), {})
+    return _earlier_frames(item.config).get((item.nodeid, series), {})
 
 
 def _earlier_frames(config: pytest.Config) -> Mapping[tuple[str, str], History]:
-    has_options = config.pluginmanager.has_plugin("pytest_veo.plugin")
-    has_options |= config.pluginmanager.has_plugin("veo")
-    text = _options_text(config, "baseline") if has_options else ""
-    if not text or text.endswith(".json"):
-        raise BadSetting(
-            f"the baseline is not named: set {INI_BASELINE} in the ini file, or name "
-            "runs of an archive with --veo-baseline"
-        )
-    from pytest_veo.archive import frame_history
-    from pytest_veo.telemetry import environment
+    if _earlier not in config.stash:
+        from pytest_veo.archive import frame_history
 
-    archive = _options_text(config, "archive") or None
-    return frame_history.look_up(text, archive, environment.describe())
-
-
-def _options_text(config: pytest.Config, name: str) -> str:
-    from pytest_veo import options
-
-    return options.text(config, name)[0]
+        config.stash[_earlier] = frame_history.earlier(config, INI_BASELINE)
+    return config.stash[_earlier]
 
 
 def _check_update(config: pytest.Config) -> None:

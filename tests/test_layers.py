@@ -35,6 +35,7 @@ FLOORS: dict[str, int] = {
     "frames_markers": 6,
     "frames_reports": 6,
     "frames_from": 5,
+    "frames_ahead": 6,
     "frames_plugin": 7,
     "frames_cli": 7,
     "archiving": 7,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -144,10 +145,8 @@ class Frames:
 
         Their series are not held to the test's budget.
         """
-
-        def make(name: str) -> FrameRecorder:
-            return FrameRecorder(name, event=self._event, clock=self.clock)
-
+        # Not by way of `self`: a circle would keep all frames until a collection.
+        make = functools.partial(FrameRecorder, event=self._event, clock=self.clock)
         turns = Turns(a, b, pairs, make)
         self.compared.append(turns)
         return turns

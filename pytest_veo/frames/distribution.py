@@ -6,6 +6,8 @@ import bisect
 import dataclasses
 import math
 from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from pytest_veo.frames.series import Int64s
 MAD_SCALE = 1.4826
 """Makes the median absolute deviation of normal frame times their deviation."""
 
+_UINT32_MAX = int(np.iinfo(np.uint32).max)
 _MIN_FOR_QUANTUM = 16
 _CHUNK = 4096
 
@@ -26,18 +29,26 @@ class Ordered:
     """Frame times in order, for every rank that is asked for.
 
     Args:
-        values: shape (n,), n >= 1; kept as a sorted copy.
+        values: shape (n,); kept as a sorted copy.
     """
 
     def __init__(self, values: Int64s) -> None:
-        self._values = np.sort(values)
+        # Above the least they nearly always fit in half the bytes, and then sort in
+        # two thirds of the time. All are whole numbers: nothing is lost.
+        self._least = int(values.min(initial=0))
+        most = int(values.max(initial=0)) - self._least
+        self._least = self._least if most <= _UINT32_MAX else 0
+        kind = np.uint32 if most <= _UINT32_MAX else np.int64
+        self._above = np.empty(values.size, kind)
+        np.subtract(values, self._least, out=self._above, casting="unsafe")
+        self._above.sort()
 
     def __len__(self) -> int:
-        return int(self._values.size)
+        return int(self._above.size)
 
     def at(self, rank: int) -> float:
         """The value at this rank, counted from 0."""
-        return float(self._values[rank])
+        return float(self._whole(rank))
 
     def quantile(self, share: float) -> float:
         """Quantile by linear interpolation (R7, `numpy.quantile`'s default)."""
@@ -52,8 +63,7 @@ class Ordered:
         """
         # In halves all is whole: the least distance within which enough values lie.
         twice = round(2 * centre)
-        most = max(abs(2 * int(self._values[0]) - twice), 0)
-        most = max(most, abs(2 * int(self._values[-1]) - twice))
+        most = max(abs(2 * self._whole(end) - twice) for end in (0, -1))
         return (
             bisect.bisect_left(
                 range(most + 1),
@@ -70,8 +80,37 @@ class Ordered:
 
     def _within(self, twice: int, halves: int) -> int:
         low, high = -((halves - twice) // 2), (twice + halves) // 2
-        inside = np.searchsorted(self._values, high, side="right")
-        return int(inside - np.searchsorted(self._values, low, side="left"))
+        return self._rank(high, "right") - self._rank(low, "left")
+
+    def _whole(self, rank: int) -> int:
+        return self._least + int(self._above[rank])
+
+    def _rank(self, value: int, side: Literal["left", "right"]) -> int:
+        """How many values are below `value`, or up to it when `side` is right."""
+        if value < self._whole(0):
+            return 0
+        if value > self._whole(-1):
+            return len(self)
+        # In their own type: else all of them would be converted for one search.
+        key = self._above.dtype.type(value - self._least)
+        return int(np.searchsorted(self._above, key, side=side))
+
+
+def quantiles(values: Int64s | Float64s, shares: Sequence[float]) -> tuple[float, ...]:
+    """A few quantiles (R7) of values that are then in no order of use to others.
+
+    Putting a few ranks in place takes a fifth of the time that sorting takes.
+
+    Args:
+        values: shape (n,), n >= 1; put into another order.
+        shares: between 0 and 1.
+    """
+    places = [share * (values.size - 1) for share in shares]
+    ends = {end for place in places for end in (math.floor(place), math.ceil(place))}
+    values.partition(sorted(ends))
+    return tuple(
+        _interpolated(lambda rank: float(values[rank]), place) for place in places
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

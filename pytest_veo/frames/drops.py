@@ -13,6 +13,8 @@ import enum
 import numpy as np
 
 from pytest_veo.frames.order import distinct
+from pytest_veo.frames.order import is_rising
+from pytest_veo.frames.series import CHUNK
 from pytest_veo.frames.series import Bools
 from pytest_veo.frames.series import Event
 from pytest_veo.frames.series import FrameSeries
@@ -100,17 +102,17 @@ def most_within(
         times, counts = _undisplayed(series)
         candidates.append((DropKind.NOT_DISPLAYED, _densest(times, counts, window_ns)))
     if series.sequence is not None and len(series) > 1:
-        jumps = np.diff(np.maximum.accumulate(series.sequence)) - 1
-        lost = np.maximum(jumps, 0)
+        numbers = series.sequence
+        if not is_rising(numbers):
+            numbers = np.maximum.accumulate(numbers)
+        lost = np.diff(numbers)
+        lost -= 1
         candidates.append(
             (DropKind.SEQUENCE_GAPS, _densest(series.t_ns[1:], lost, window_ns))
         )
     if target_ns is not None and series.stamps_ns.size > 1:
-        behind = _behind(series, target_ns)
-        stamps = series.stamps_ns
-        ends = np.searchsorted(stamps, stamps + window_ns, side="right") - 1
-        lost_most = int((behind[ends] - behind).max())
-        candidates.append((DropKind.MISSED_SLOTS, lost_most))
+        most = _most_missed(series.stamps_ns, target_ns, window_ns)
+        candidates.append((DropKind.MISSED_SLOTS, most))
     return max(candidates, key=lambda each: each[1], default=None)
 
 
@@ -136,16 +138,23 @@ def lost_frames(
     return None
 
 
-def _behind(series: FrameSeries, target_ns: float) -> Int64s:
-    """Slots gone by less frames made, at each stamp.
+def _most_missed(stamps_ns: Int64s, target_ns: float, window_ns: float) -> int:
+    """The most slots that go by in a window without a frame.
 
     A frame that was late and is made up for by a short one leaves no trace.
     """
-    slots = (series.stamps_ns - series.stamps_ns[0]) / target_ns
-    np.rint(slots, out=slots)
-    slots -= np.arange(slots.size)
-    behind: Int64s = slots.astype(np.int64)
-    return behind
+    begin, most = stamps_ns[0], 0
+    for start in range(0, stamps_ns.size, CHUNK):
+        part = stamps_ns[start : start + CHUNK]
+        until = part + int(window_ns)
+        stop = int(np.searchsorted(stamps_ns, until[-1], side="right"))
+        reach = stamps_ns[start:stop]
+        ends = np.searchsorted(reach, until, side="right") - 1
+        gone = np.rint((reach[ends] - begin) / target_ns)
+        gone -= np.rint((part - begin) / target_ns)
+        gone -= ends - np.arange(part.size)
+        most = max(most, int(gone.max()))
+    return most
 
 
 def _undisplayed(series: FrameSeries) -> tuple[Int64s, Int64s]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from pytest_veo.frames.confidence import Evidence
 from pytest_veo.frames.confidence import weigh
+from pytest_veo.frames.series import CHUNK
 from pytest_veo.frames.series import Float64s
 from pytest_veo.frames.series import Int64s
 
@@ -50,15 +51,21 @@ def count_hitches(intervals_ns: Int64s, local_ns: Float64s, mad_ns: float) -> Hi
         local_ns: the usual frame time around each, from `local_median`.
         mad_ns: unscaled median absolute deviation from `local_ns`.
     """
-    excess = intervals_ns - local_ns
-    standing_out = excess > np.maximum(HITCH_MADS * mad_ns, HITCH_SHARE * local_ns)
-    count = int(np.count_nonzero(standing_out))
-    span_ns = float(intervals_ns.sum())
     freezes, freeze_ns = _freezes(intervals_ns)
+    standing_out = np.empty(intervals_ns.size, np.bool_)
+    for start in range(0, intervals_ns.size, CHUNK):
+        part = slice(start, start + CHUNK)
+        local = local_ns[part]
+        limits = np.maximum(HITCH_SHARE * local, HITCH_MADS * mad_ns)
+        np.greater(intervals_ns[part] - local, limits, out=standing_out[part])
+    places = np.flatnonzero(standing_out)
+    count = int(places.size)
+    excess = intervals_ns[places] - local_ns[places]
+    span_ns = float(intervals_ns.sum())
     return Hitches(
         count=count,
         per_minute=count * NS_PER_MINUTE / span_ns if span_ns > 0 else 0.0,
-        excess_ns=float(excess[standing_out].sum()) if count else 0.0,
+        excess_ns=float(excess.sum()),
         freezes=freezes,
         freeze_ns=freeze_ns,
         evidence=weigh(standing_out),
@@ -97,7 +104,8 @@ def _freezes(intervals_ns: Int64s) -> tuple[int, float]:
     intervals_ms = intervals_ns // 1_000_000
     places = np.flatnonzero(intervals_ms >= least_ms)
     places = places[places >= _FREEZE_MIN_INTERVALS - 1]
-    total = np.concatenate(([0], np.cumsum(intervals_ms)))
+    total = np.zeros(intervals_ms.size + 1, np.int64)
+    np.cumsum(intervals_ms, out=total[1:])
     starts = np.maximum(places + 1 - _FREEZE_WINDOW, 0)
     average = (total[places + 1] - total[starts]) // (places + 1 - starts)
     limit = np.maximum(_FREEZE_FACTOR * average, average + least_ms)

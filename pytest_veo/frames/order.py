@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from pytest_veo.frames.series import CHUNK
 from pytest_veo.frames.series import FrameSeries
 from pytest_veo.frames.series import Int64s
 
@@ -41,9 +42,7 @@ def check_order(series: FrameSeries, target_ns: float | None) -> Order | None:
         out_of_order = int(np.count_nonzero(sequence < highest))
     delay = max_delay = None
     if target_ns is not None:
-        slots = np.rint((series.t_ns - series.t_ns[0]) / target_ns)
-        behind = slots - (highest - highest[0])
-        delay, max_delay = int(behind[-1]), int(behind.max())
+        delay, max_delay = _delays(series.t_ns, highest, target_ns)
     return Order(
         max_error_frames=error,
         out_of_order=out_of_order,
@@ -51,6 +50,17 @@ def check_order(series: FrameSeries, target_ns: float | None) -> Order | None:
         delay_frames=delay,
         max_delay_frames=max_delay,
     )
+
+
+def _delays(stamps_ns: Int64s, highest: Int64s, target_ns: float) -> tuple[int, int]:
+    """Frames behind the target rate at the end, and at most."""
+    delay = most = 0
+    for start in range(0, stamps_ns.size, CHUNK):
+        part = slice(start, start + CHUNK)
+        slots = np.rint((stamps_ns[part] - stamps_ns[0]) / target_ns)
+        behind = slots - (highest[part] - highest[0])
+        delay, most = int(behind[-1]), max(most, int(behind.max()))
+    return delay, most
 
 
 def is_rising(sequence: Int64s) -> bool:

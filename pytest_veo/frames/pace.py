@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from pytest_veo.frames.series import Float64s
 from pytest_veo.frames.series import FrameSeries
 from pytest_veo.frames.series import Int64s
 
@@ -40,13 +41,14 @@ def keep_pace(series: FrameSeries, target_ns: float) -> Pace | None:
     if stamps.size < 2:
         return None
     since = stamps - stamps[0]
-    slots = _slots(series)
-    phase = slots * target_ns
+    phase = _slots(series)
+    periods = round(float(phase[-1]))
+    phase *= target_ns
     np.subtract(since, phase, out=phase)
     phase_error_ns = max(float(phase.max()), -float(phase.min()))
     # In the same memory: the largest series fill much of it.
-    steps = np.subtract(series.intervals_ns, target_ns, out=phase[1:])
-    periods = int(slots[-1] - slots[0])
+    steps = np.subtract(since[1:], since[:-1], out=phase[1:])
+    steps -= target_ns
     mean_ns = float(since[-1]) / periods if periods > 0 else 0.0
     drift = _vsync_drift(since, target_ns)
     slip_s = target_ns / abs(drift) / 1e9 if drift else float("inf")
@@ -60,13 +62,15 @@ def keep_pace(series: FrameSeries, target_ns: float) -> Pace | None:
     )
 
 
-def _slots(series: FrameSeries) -> Int64s:
+def _slots(series: FrameSeries) -> Float64s:
     """Which slot of the grid each stamp belongs to: its number where it has one."""
     stamps = series.stamps_ns
     sequence = series.sequence
     if sequence is not None and sequence.size == stamps.size:
-        return sequence - np.int64(sequence[0])
-    return np.arange(stamps.size, dtype=np.int64)
+        slots = np.empty(stamps.size)
+        np.subtract(sequence, sequence[0], out=slots)
+        return slots
+    return np.arange(stamps.size, dtype=np.float64)
 
 
 def _vsync_drift(since_ns: Int64s, target_ns: float) -> float:

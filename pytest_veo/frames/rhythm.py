@@ -24,6 +24,14 @@ _MIN_HITCHES = 5
 _MIN_SHARE_OF_BEATS = 0.5
 _ALARM_P = 1e-4
 _SAME_PEAK = 0.7
+_CANDIDATES = 4
+_TOP_SHARE = 0.45
+# Of the beats that are left, when every second or third one is meant, and how often
+# chance may leave the others as empty.
+_FULL = 0.8
+_EVERY_P = 2e-3
+_QUANTILES = (0.98, 0.95)
+_APART = 3
 # Long series are looked at in parts: a beat that lasts shows in each.
 _WINDOW_NS = 60e9
 _WINDOWS = 3
@@ -75,7 +83,7 @@ def find_stutter(
     """The beat on which long frames come, or None.
 
     A long frame is longer than its surroundings by 10 % and by 6 MADs, or by 10 % and
-    more than 98 % of the others: less than a hitch, since chance makes no beat.
+    more than 98 % or 95 % of the others: less than a hitch, since chance makes no beat.
 
     Args:
         intervals_ns: frame times, shape (n,).
@@ -85,21 +93,13 @@ def find_stutter(
     """
     if intervals_ns.size < 64:
         return None
-    excess = intervals_ns - local_ns
-    if excess.max() <= 0.1 * local_ns.min():
-        return None
     ends = np.cumsum(intervals_ns)
     found = []
     parts = _windows(ends)
     for part in parts:
-        found += _search(
-            ends[part] - intervals_ns[part],
-            excess[part],
-            local_ns[part],
-            mad_ns,
-            typical_ns,
-            len(parts),
-        )
+        times, local = intervals_ns[part], local_ns[part]
+        begins = ends[part] - times
+        found += _search(begins, times - local, local, mad_ns, typical_ns, len(parts))
     return min(found, key=lambda each: each.p_value, default=None)
 
 
@@ -147,7 +147,8 @@ def _windows(ends_ns: Int64s) -> list[slice]:
     if span <= 2 * _WINDOW_NS:
         return [slice(0, ends_ns.size)]
     starts = np.linspace(0, span - _WINDOW_NS, _WINDOWS)
-    places = np.searchsorted(ends_ns, np.stack((starts, starts + _WINDOW_NS)))
+    edges = np.rint(np.stack((starts, starts + _WINDOW_NS))).astype(np.int64)
+    places = np.searchsorted(ends_ns, edges)
     return [slice(int(start), int(stop)) for start, stop in places.T if stop > start]
 
 
@@ -159,22 +160,31 @@ def _search(
     typical_ns: float,
     windows: int,
 ) -> list[Stutter]:
-    found = []
-    for limit in (6 * mad_ns, float(np.quantile(excess, 0.98))):
-        places = np.flatnonzero(excess > np.maximum(limit, 0.1 * local_ns))
-        if places.size < _MIN_HITCHES:
+    found: list[Stutter] = []
+    before = np.empty(0, np.int64)
+    limits = (6 * mad_ns, *np.quantile(excess, _QUANTILES))
+    for limit in limits:
+        long = np.flatnonzero(excess > np.maximum(limit, 0.1 * local_ns))
+        # Long frames side by side are one stretch, which counts once.
+        runs = np.flatnonzero(np.diff(long, prepend=-_APART) >= _APART)
+        if runs.size < _MIN_HITCHES or np.array_equal(long, before):
             continue
+        before, places = long, long[runs]
         times = (begins_ns[places] - begins_ns[0]) / 1e9
         span = float(begins_ns[-1] - begins_ns[0]) / 1e9
-        sizes = excess[places]
+        sizes = np.maximum.reduceat(excess[long], runs)
         # Equal weights see a beat among few other hitches, weights by size one among
         # many small ones; the cap keeps one freeze from being all there is.
         for weights in (np.ones(places.size), np.minimum(sizes, 3 * np.median(sizes))):
-            events = _Events(times, sizes, weights, span, excess + local_ns)
-            beat = _beat(times, weights, span, 1e9 / typical_ns)
-            if beat is not None:
-                found.append(_describe(beat, 4 * windows, events))
-    return [each for each in found if each is not None]
+            events = _Events(
+                times, sizes, weights, span, 1e9 / typical_ns, excess + local_ns
+            )
+            for beat in _beats(events):
+                stutter = _describe(beat, 2 * len(limits) * windows, events)
+                if stutter is not None:
+                    found.append(stutter)
+                    break
+    return found
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -185,6 +195,7 @@ class _Events:
     sizes_ns: Float64s
     weights: Float64s
     span_s: float
+    frames_hz: float
     intervals_ns: Float64s
     """All frame times of the stretch: no beat can be seen inside of a long one."""
 
@@ -193,26 +204,50 @@ class _Events:
         beyond_s = np.maximum(self.intervals_ns / 1e9 - 1 / hertz, 0).sum()
         return max(1, round((self.span_s - float(beyond_s)) * hertz))
 
+    def turns(self, hertz: float) -> Float64s:
+        """Each time as a number of beats; where most long frames are, a whole one."""
+        angle = np.exp(2j * np.pi * hertz * self.times_s)
+        start = float(np.angle((angle * self.weights).sum())) / (2 * np.pi)
+        turns: Float64s = self.times_s * hertz - start
+        return turns
 
-def _beat(
-    times_s: Float64s, weights: Float64s, span_s: float, frames_hz: float
-) -> tuple[float, float] | None:
-    """The best frequency in Hz and its H; None where the span is too short."""
+    def clumped_h(self, hertz: float) -> float:
+        """H of one frequency, if long frames within a fifth of a period are one.
+
+        Those that come in clumps of seconds are few by the measure of a slow beat.
+        """
+        clump = np.floor((self.turns(hertz) + 0.1) * 5)
+        firsts = np.flatnonzero(np.diff(clump, prepend=-np.inf) > 0)
+        weights = np.maximum.reduceat(self.weights, firsts)
+        angles = 2j * np.pi * hertz * self.times_s[firsts]
+        best, total = -math.inf, 0.0
+        for harmonic in range(1, _HARMONICS + 1):
+            if harmonic * hertz >= _TOP_SHARE * self.frames_hz:
+                break
+            length = abs((np.exp(harmonic * angles) * weights).sum())
+            total += 2 * length**2 / float(np.square(weights).sum())
+            best = max(best, total - 4 * harmonic + 4)
+        return best
+
+
+def _beats(of: _Events) -> list[tuple[float, float]]:
+    """The best frequencies in Hz with their H, the lowest first."""
+    weights, span_s, frames_hz = of.weights, of.span_s, of.frames_hz
     top_hz = min(_MAX_HZ, frames_hz / 6)
     bin_s = 1 / (4 * _HARMONICS * top_hz)
     size = max(2, math.ceil(span_s / bin_s * _HARMONICS / _FFT_STEP) * _FFT_STEP)
     step_hz = 1 / (size * bin_s)
     lines = np.arange(math.ceil(_MIN_BEATS / span_s / step_hz), int(top_hz / step_hz))
     if lines.size == 0:
-        return None
-    events = np.bincount((times_s / bin_s).astype(np.int64), weights, size)
+        return []
+    events = np.bincount((of.times_s / bin_s).astype(np.int64), weights, size)
     power = np.square(np.abs(np.fft.rfft(events))) * 2 / np.square(weights).sum()
     total, strongest = np.zeros(lines.size), np.zeros(lines.size)
     best = np.full(lines.size, -math.inf)
     for harmonic in range(1, _HARMONICS + 1):
         # Displays fall on a grid of refreshes: harmonics near the frame rate are
         # strong in any series of hitches, and say nothing.
-        real = lines * (harmonic * step_hz) < 0.45 * frames_hz
+        real = lines * (harmonic * step_hz) < _TOP_SHARE * frames_hz
         there = power[np.minimum(lines * harmonic, power.size - 1)] * real
         total += there
         strongest = np.maximum(strongest, there)
@@ -220,25 +255,31 @@ def _beat(
     # Twice the true frequency scores as well as the true one, so the lowest of the
     # best is meant; a third of it scores too, but has no power of its own.
     usable = (best >= _SAME_PEAK * best.max()) & (power[lines] >= strongest / 4)
-    top = int(np.argmax(usable)) if usable.any() else int(np.argmax(best))
-    while top + 1 < best.size and best[top + 1] > best[top]:
-        top += 1
-    return float(lines[top] * step_hz), float(best[top])
+    usable[int(np.argmax(best))] = True
+    starts = np.flatnonzero(usable & ~np.concatenate(([False], usable[:-1])))
+    found = []
+    for top in starts[:_CANDIDATES].tolist():
+        while top + 1 < best.size and best[top + 1] > best[top]:
+            top += 1
+        found.append((float(lines[top] * step_hz), float(best[top])))
+    return found
 
 
 def _describe(
     beat: tuple[float, float], trials: int, events: _Events
 ) -> Stutter | None:
     hertz, score = beat
+    score = min(score, events.clumped_h(hertz))
     searched = max(1.0, 2 * events.span_s * _MAX_HZ)
     p_value = math.exp(-0.4 * score) * trials * searched
     if p_value > _ALARM_P:
         return None
     times_s = events.times_s
-    angle = np.exp(2j * np.pi * hertz * times_s)
-    start = float(np.angle((angle * events.weights).sum())) / (2 * np.pi)
-    turns = times_s * hertz - start
+    turns = events.turns(hertz)
     near = np.abs(turns - np.rint(turns)) < 0.1
+    every, first = _every(np.unique(np.rint(turns[near])), events.beats(hertz))
+    hertz, turns = hertz / every, (turns - first) / every
+    near = np.abs(turns - np.rint(turns)) < 0.1 / every
     beats = events.beats(hertz)
     share = min(1.0, np.unique(np.rint(turns[near])).size / beats)
     if share < _MIN_SHARE_OF_BEATS or near.sum() < _MIN_HITCHES:
@@ -251,6 +292,37 @@ def _describe(
         excess_ns=float(np.median(events.sizes_ns[near])),
         p_value=min(1.0, p_value),
     )
+
+
+def _every(hit: Float64s, beats: int) -> tuple[int, int]:
+    """Which of the beats are meant: every second or third of them, from which one on.
+
+    Harmonics of a beat score as well as the beat; but then the beats between those
+    that have long frames are empty.
+
+    Args:
+        hit: numbers of the beats that have a long frame.
+        beats: how many beats there are.
+    """
+    for every in (3, 2):
+        hits = np.bincount((hit % every).astype(np.int64), minlength=every)
+        first = int(np.argmax(hits))
+        its_own = round(beats / every)
+        if its_own >= _MIN_BEATS and hits[first] >= _FULL * its_own:
+            chance = _chance_of(int(hits[first]), hit.size, its_own, beats)
+            if every * chance < _EVERY_P:
+                return every, first
+    return 1, 0
+
+
+def _chance_of(found: int, hit: int, its_own: int, beats: int) -> float:
+    """How often at least `found` of `its_own` beats are hit if any `hit` of all are."""
+    hit, most = min(hit, beats), min(its_own, hit)
+    ways = sum(
+        math.comb(its_own, each) * math.comb(beats - its_own, hit - each)
+        for each in range(min(found, most), most + 1)
+    )
+    return ways / math.comb(beats, hit)
 
 
 def _refined(hertz: float, times_s: Float64s, turns: Float64s) -> float:

@@ -25,6 +25,9 @@ Bools = npt.NDArray[np.bool_]
 MISSING_NS = int(np.iinfo(np.int64).min)
 """A stamp that was not taken, in a stage's array."""
 
+CHUNK = 65_536
+"""Frames that are looked at together where all at once would take much memory."""
+
 _PER_FRAME = ("dropped", "sequence", "animation_ns", "render_scale", "rows")
 _Word = TypeVar("_Word", bound=enum.StrEnum)
 

@@ -14,6 +14,7 @@ from pytest_veo.frames.baseline import History
 from pytest_veo.frames.budget import JitterBudget
 from pytest_veo.frames.budget import OnInconclusive
 from pytest_veo.frames.collection import Frames
+from pytest_veo.frames.compare import MIN_PAIRS
 from pytest_veo.frames.jitter import judge
 from pytest_veo.frames.noise import MachineNoise
 from pytest_veo.frames.noise import describe_null
@@ -126,6 +127,17 @@ def warm_up() -> None:
     # What is missing is told by the test that needs it.
     with contextlib.suppress(MissingDependency):
         judge_test(frames, {None: budget}, noise=describe_null(null_loop(2_000_000)))
+
+
+def warm_up_comparing() -> None:
+    """The same for runs that are compared with each other."""
+    frames = Frames()
+    turns = frames.turns("a", "b", pairs=MIN_PAIRS)
+    for place, (_, run) in enumerate(turns):
+        run.extend(range(0, 100_000, 1000 + place))
+    with contextlib.suppress(MissingDependency):
+        turns.compare()
+        judge_test(frames, {})
 
 
 def describe_test(

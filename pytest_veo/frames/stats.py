@@ -12,6 +12,7 @@ import numpy as np
 from pytest_veo.frames.distribution import Ordered
 from pytest_veo.frames.distribution import Spread
 from pytest_veo.frames.distribution import describe_spread
+from pytest_veo.frames.distribution import quantiles
 from pytest_veo.frames.distribution import quantum_ns
 from pytest_veo.frames.drops import Drops
 from pytest_veo.frames.drops import count_drops
@@ -35,6 +36,7 @@ from pytest_veo.frames.scaling import Scaling
 from pytest_veo.frames.scaling import describe_scaling
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
+from pytest_veo.frames.series import Float64s
 from pytest_veo.frames.series import FrameSeries
 from pytest_veo.frames.series import Int64s
 
@@ -105,12 +107,13 @@ def frame_stats(
     if intervals.size == 0:
         return _bare(series, target_ns)
     ordered = Ordered(intervals) if ordered is None else ordered
-    local = local_median(intervals)
-    away = np.subtract(intervals, local)
-    mad = float(np.median(np.abs(away, out=away), overwrite_input=True))
+    # Before the surroundings of each frame are in memory, too.
+    bare = _bare(series, target_ns)
     spread = describe_spread(intervals, ordered)
+    local = local_median(intervals)
+    mad = _median_distance(intervals, local)
     return dataclasses.replace(
-        _bare(series, target_ns),
+        bare,
         spread=spread,
         hitches=count_hitches(intervals, local, mad),
         stutter=find_stutter(intervals, local, mad, spread.p50_ns),
@@ -140,6 +143,12 @@ def _bare(series: FrameSeries, target_ns: float | None) -> FrameStats:
         animation=animation_error(series),
         scaling=describe_scaling(series),
     )
+
+
+def _median_distance(intervals_ns: Int64s, local_ns: Float64s) -> float:
+    away = np.subtract(intervals_ns, local_ns)
+    (median,) = quantiles(np.abs(away, out=away), (0.5,))
+    return median
 
 
 def _worst(

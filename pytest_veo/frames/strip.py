@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pytest_veo.frames.distribution import quantiles
 from pytest_veo.frames.series import Int64s
 
 
@@ -22,7 +23,7 @@ def draw_strip(intervals_ns: Int64s, columns: int = STRIP_COLUMNS) -> str:
     columns = min(columns, intervals_ns.size)
     starts = np.linspace(0, intervals_ns.size, columns, endpoint=False).astype(int)
     tops = np.maximum.reduceat(intervals_ns, starts)
-    floor = float(np.median(intervals_ns))
+    (floor,) = quantiles(intervals_ns.copy(), (0.5,))
     height = float(tops.max()) - floor
     # Within a tenth of the median nothing stands out.
     height = max(height, 0.1 * floor, 1.0)

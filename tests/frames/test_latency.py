@@ -63,6 +63,36 @@ def test_the_wait_for_the_next_refresh_is_taken_from_displays() -> None:
     assert waits[Event.PRESENT] == pytest.approx(4.0)
 
 
+def test_a_display_slower_than_the_target_does_not_slide_out_of_the_waits() -> None:
+    displays = np.rint(np.arange(6000) * (1e9 / 59.94)).astype(np.int64)
+    ends = StageStamps(event=Event.GPU_END, t_ns=displays - 5 * MS)
+    series = FrameSeries(
+        t_ns=displays, event=Event.DISPLAY, clock=Clock.QPC, stages=(ends,)
+    )
+    waits = [each for each in latencies(series, 1e9 / 60) if each.end is Event.VSYNC]
+    (wait,) = waits
+    assert (wait.p50_ns, wait.max_ns) == (5 * MS, 5 * MS)
+
+
+def test_a_frame_shown_refreshes_later_waited_only_for_the_next_one() -> None:
+    found = latencies(staged(gpu_end=-1.0, display=24.0), vsync_ns=10 * MS)
+    waits = {each.start: each.p50_ns / MS for each in found if each.end is Event.VSYNC}
+    assert waits == {Event.GPU_END: 5.0, Event.PRESENT: 4.0}
+
+
+def test_frames_that_were_never_shown_have_no_wait() -> None:
+    displays = np.arange(100) * 10 * MS
+    series = FrameSeries(
+        t_ns=displays - 3 * MS,
+        event=Event.PRESENT,
+        clock=Clock.QPC,
+        dropped=np.arange(100) % 4 == 0,
+        stages=(StageStamps(event=Event.DISPLAY, t_ns=displays),),
+    )
+    waits = [each for each in latencies(series, 10 * MS) if each.end is Event.VSYNC]
+    assert [(each.frames, each.max_ns) for each in waits] == [(75, 3 * MS)]
+
+
 def test_stages_of_two_clocks_are_never_subtracted() -> None:
     series = FrameSeries(
         t_ns=np.array([0, 10]),

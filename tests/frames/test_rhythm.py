@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
+from pytest_veo.frames.series import Bools
 from pytest_veo.frames.series import Float64s
 from pytest_veo.frames.stats import FrameStats
 from pytest_veo.frames.stats import frame_stats
@@ -74,6 +75,70 @@ def test_hitches_on_a_grid_of_refreshes_are_no_beat() -> None:
     frames = np.full(3600, 16.667)
     frames[rng.random(frames.size) < 0.02] *= 2
     assert stats_of(frames).stutter is None
+
+
+def slow_stretches(rng: np.random.Generator, frames: int) -> Bools:
+    """Stretches of slow frames: six on average, one in a hundred frames begins one."""
+    slow = np.zeros(frames, np.bool_)
+    begin = int(rng.geometric(0.01))
+    while begin < frames:
+        length = int(rng.geometric(1 / 6))
+        slow[begin : begin + length] = True
+        begin += length + int(rng.geometric(0.01))
+    return slow
+
+
+def test_stretches_of_slow_frames_at_random_are_no_beat() -> None:
+    rng = np.random.default_rng(13)
+    for seed in range(40):
+        frames = steady(1200, seed=seed)
+        frames[slow_stretches(rng, 1200)] += 10
+        assert stats_of(frames).stutter is None
+
+
+def test_hitches_in_clumps_at_random_are_no_beat() -> None:
+    rng = np.random.default_rng(14)
+    for seed in range(20):
+        frames = steady(4000, seed=seed)
+        troubled = np.repeat(rng.random(80) < 0.2, 50)
+        frames[troubled & (rng.random(4000) < 0.2)] += 8
+        assert stats_of(frames).stutter is None
+
+
+@pytest.mark.parametrize("phase", range(4))
+def test_a_stretch_of_slow_frames_does_not_hide_a_beat(phase: int) -> None:
+    frames = steady(1200, seed=phase)
+    begin = 100 + 200 * phase
+    frames[begin : begin + 30] += 9
+    stutter = stats_of(with_beat(frames)).stutter
+    assert stutter is not None
+    assert stutter.period_ns == pytest.approx(1000 * MS, rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("period_ms", [1000.0, 2000.0, 3000.0])
+def test_a_beat_is_not_taken_for_half_of_its_period(
+    period_ms: float, seed: int
+) -> None:
+    # Hitches of its own halfway between some of its beats make half of it likely, too.
+    rng = np.random.default_rng(seed)
+    frames = with_beat(steady(3600, seed=seed), period_ms)
+    halfway = (np.cumsum(frames) + period_ms / 2) % period_ms < frames
+    frames[halfway & (rng.random(frames.size) < 0.5)] += 8
+    stutter = stats_of(frames).stutter
+    assert stutter is not None
+    assert stutter.period_ns == pytest.approx(period_ms * MS, rel=0.02)
+
+
+def test_a_beat_whose_every_other_frame_is_not_long_keeps_its_period() -> None:
+    rng = np.random.default_rng(15)
+    named = 0
+    for seed in range(40):
+        plain = steady(1800, seed=seed)
+        beat = with_beat(plain) - plain
+        stutter = stats_of(plain + beat * (rng.random(1800) < 0.75)).stutter
+        named += stutter is not None and round(stutter.period_ns / MS, -1) == 1000
+    assert named >= 38
 
 
 def test_a_beat_in_a_long_series_is_found_in_its_parts() -> None:
