@@ -235,10 +235,10 @@ def _date_column(chunks: Any, name: str) -> Column | None:
     for chunk in chunks.chunks:
         # Offsets of 32 bits and the bytes they point into: no cell becomes an object.
         _, offsets, cells = chunk.buffers()
-        at = np.frombuffer(offsets, np.int32)[chunk.offset :][: len(chunk) + 1]
+        given = np.frombuffer(offsets, np.int32)[chunk.offset :][: len(chunk) + 1]
         pad = b"\n" * numbers.PAD
         raw = np.frombuffer(pad + cells.to_pybytes() + pad, np.uint8)
-        at = at.astype(np.int64) + numbers.PAD
+        at = given.astype(np.int64) + numbers.PAD
         read = parse_date_times(raw, *trim(raw, at[:-1], at[1:]))
         if read is None:
             return None
