@@ -10,6 +10,7 @@ Files are written to a temporary folder. Each figure is the best of several runs
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import importlib
 import importlib.util
 import subprocess
@@ -95,6 +96,18 @@ def nsys(ms: np.ndarray, seconds: np.ndarray, first: int) -> str:
     )
 
 
+def afterburner(ms: np.ndarray, seconds: np.ndarray, first: int) -> str:
+    """Afterburner's hardware log: twelve padded columns, a row a second."""
+    sensors = ",".join(f"{value:<20}" for value in ("51.000", "97.000") * 5)
+    start = dt.datetime(2025, 10, 24, 16, 56, 5)  # noqa: DTZ001
+    return "".join(
+        f"80, {start + dt.timedelta(seconds=first + i):%d-%m-%Y %H:%M:%S},{sensors},"
+        f"{1000 / m:<20.3f},{m:<20.3f}\n"
+        for i, m in enumerate(ms.tolist())
+    )
+
+
+AFTERBURNER = "{}, 24-10-2025 16:56:05, {}\n"
 HEADERS = {
     "presentmon": PRESENTS,
     "default": (
@@ -121,6 +134,13 @@ HEADERS = {
     "nsys": (
         "Start (ns),End (ns),Duration (ns),DurChild (ns),DurNonChild (ns),Name,PID,TID"
     ),
+    "afterburner": (
+        AFTERBURNER.format("00", "Hardware monitoring log v1.6")
+        + AFTERBURNER.format("01", "NVIDIA GeForce RTX 4070")
+        + "02, 24-10-2025 16:56:05, "
+        + ",".join(f"Sensor {i}" for i in range(10))
+        + ",Framerate,Frametime"
+    ),
 }
 ROWS: dict[str, Callable[[np.ndarray, np.ndarray, int], str]] = {
     "presentmon": presentmon,
@@ -130,6 +150,7 @@ ROWS: dict[str, Callable[[np.ndarray, np.ndarray, int], str]] = {
     "plain": plain,
     "intervals": intervals,
     "nsys": nsys,
+    "afterburner": afterburner,
 }
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from pytest_veo.errors import CaptureError
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
+from pytest_veo.frames.series import Int64s
 from pytest_veo.readers.capture import Capture
 from pytest_veo.readers.capture import CapturedSeries
 from pytest_veo.readers.capture import whole
@@ -42,6 +43,15 @@ _FIRST_VALUE = 2
 """The first two cells are the kind and the date, in rows of names as well."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Samples:
+    """The rows of a session that tell a frame time: three arrays of shape (n,)."""
+
+    stamps_ns: Int64s
+    frame_times_ns: Int64s
+    lines: Int64s
+
+
 @dataclass(slots=True)
 class _Session:
     """What one start of the log wrote."""
@@ -51,10 +61,18 @@ class _Session:
     stamps_ns: list[int] = field(default_factory=list)
     frame_times_ns: list[int] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
+    at_once: _Samples | None = None
+    """The same three, where the file was read as a table."""
     without: int = 0
     """Rows without a frame time: no program ran."""
     cut: bool = False
     """Whether the last row was cut in writing and is left out."""
+
+    def samples(self) -> _Samples:
+        """The rows as arrays."""
+        return self.at_once or _Samples(
+            whole(self.stamps_ns), whole(self.frame_times_ns), whole(self.lines)
+        )
 
 
 class AfterburnerReader:
@@ -71,7 +89,7 @@ class AfterburnerReader:
         notes: list[str] = []
         at_once = _session_at_once(source)
         found = iter([at_once]) if at_once else _sessions(source)
-        sessions = [session for session in found if session.stamps_ns]
+        sessions = [session for session in found if len(session.samples().lines)]
         if not sessions:
             raise source.error("no row of values (kind 80)")
         if len(sessions) > 1:
@@ -152,9 +170,11 @@ def _from_table(
     return _Session(
         gpu=", ".join(cell for cell in gpu[_FIRST_VALUE:] if cell),
         names=names,
-        stamps_ns=stamps[has].tolist(),
-        frame_times_ns=frame_ns[has].astype(np.int64).tolist(),
-        lines=table.lines[has].tolist(),
+        at_once=_Samples(
+            stamps[has],
+            frame_ns[has].astype(np.int64),
+            table.lines[has].astype(np.int64),
+        ),
         without=int((~has).sum()),
     )
 
@@ -281,8 +301,9 @@ def _series(
         notes.append(f"{name}: {session.without} rows have no frame time: left out")
     if "Frametime" not in session.names:
         notes.append(f"{name}: frame times are told by `Framerate`")
+    samples = session.samples()
     return CapturedSeries(
-        t_ns=whole(session.stamps_ns),
+        t_ns=samples.stamps_ns,
         event=Event.PRESENT,
         clock=Clock.REALTIME,
         name=name,
@@ -290,8 +311,8 @@ def _series(
         tool="afterburner",
         sampled=True,
         resolution_ns=10**9,
-        frame_times_ns=whole(session.frame_times_ns),
-        rows=np.array(session.lines, np.int64),
+        frame_times_ns=samples.frame_times_ns,
+        rows=samples.lines,
     )
 
 

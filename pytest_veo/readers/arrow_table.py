@@ -20,6 +20,8 @@ from pytest_veo.readers import numbers
 from pytest_veo.readers.columns import Column
 from pytest_veo.readers.columns import Kind
 from pytest_veo.readers.columns import Wanted
+from pytest_veo.readers.dates import parse_date_times
+from pytest_veo.readers.rows import trim
 from pytest_veo.readers.source import Source
 
 
@@ -120,7 +122,7 @@ def _read(sheet: Sheet, wanted: tuple[Wanted, ...]) -> Any:
     csv = importlib.import_module("pyarrow.csv")
     names = list(sheet.header)
     for column in wanted:
-        if names.count(column.name) != 1 or column.kind is Kind.DATE_TIME:
+        if names.count(column.name) != 1:
             raise KeyError(column.name)
     used = {column.name for column in wanted}
     # Names that are not wanted may repeat; arrow needs them different.
@@ -162,6 +164,8 @@ def _type(kind: Kind) -> Any:
     pyarrow = importlib.import_module("pyarrow")
     if kind is Kind.TEXT:
         return pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    if kind is Kind.DATE_TIME:
+        return pyarrow.binary()
     # Not decimal128: a huge exponent crashes arrow 26.
     return pyarrow.int64() if kind in _WHOLE else pyarrow.float64()
 
@@ -169,6 +173,8 @@ def _type(kind: Kind) -> Any:
 def _column(chunks: Any, wanted: Wanted) -> Column | None:
     if wanted.kind is Kind.TEXT:
         return _text_column(chunks, wanted.name)
+    if wanted.kind is Kind.DATE_TIME:
+        return _date_column(chunks, wanted.name)
     missing = _nulls(chunks)
     if wanted.required and missing.any():
         return None
@@ -222,6 +228,23 @@ def _text_column(chunks: Any, name: str) -> Column | None:
         codes, [i for i, word in enumerate(words) if word.lower() in numbers.MISSING]
     )
     return _make(name, codes.astype(np.int32, copy=False), missing, tuple(words))
+
+
+def _date_column(chunks: Any, name: str) -> Column | None:
+    parts = []
+    for chunk in chunks.chunks:
+        # Offsets of 32 bits and the bytes they point into: no cell becomes an object.
+        _, offsets, cells = chunk.buffers()
+        given = np.frombuffer(offsets, np.int32)[chunk.offset :][: len(chunk) + 1]
+        pad = b"\n" * numbers.PAD
+        raw = np.frombuffer(pad + cells.to_pybytes() + pad, np.uint8)
+        at = given.astype(np.int64) + numbers.PAD
+        read = parse_date_times(raw, *trim(raw, at[:-1], at[1:]))
+        if read is None:
+            return None
+        parts.append(read)
+    values = np.concatenate(parts)
+    return _make(name, values, np.zeros(len(values), np.bool_))
 
 
 def _make(

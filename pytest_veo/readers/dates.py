@@ -20,6 +20,8 @@ _DAY_FIRST = re.compile(
 )
 
 
+_LONGEST = 40
+"""No date and time is longer."""
 _MOST_SHAPES = 4
 """Lengths of dates in one block: hours, days and months gain a digit."""
 
@@ -39,7 +41,8 @@ def parse_date_times(
         differ in more than their digits, or one is no date.
     """
     length = end - start
-    sizes = np.unique(length)
+    most = int(length.max(initial=0))
+    sizes = np.flatnonzero(np.bincount(length)) if most <= _LONGEST else length
     if not 0 < len(sizes) <= _MOST_SHAPES:
         return None
     values = np.zeros(len(start), np.int64)

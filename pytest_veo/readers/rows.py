@@ -52,11 +52,11 @@ class Rows:
 
         Both are equal where the row is too short to have it.
         """
-        start, end = _trim(self.raw, *self._place(index))
+        start, end = trim(self.raw, *self._place(index))
         if self.has_quotes:
             quoted = (self.raw[start] == _QUOTE) & (end - start >= 2)
             quoted &= self.raw[end - 1] == _QUOTE
-            start, end = _trim(self.raw, start + quoted, end - quoted)
+            start, end = trim(self.raw, start + quoted, end - quoted)
         return start, end
 
     def _place(self, index: int) -> tuple[Positions, Positions]:
@@ -80,7 +80,7 @@ class Rows:
         return self.raw[start[row] : end[row]].tobytes().decode("utf-8", "replace")
 
 
-def _trim(
+def trim(
     raw: npt.NDArray[np.uint8], start: Positions, end: Positions
 ) -> tuple[Positions, Positions]:
     """Cells without the blanks around their text."""
@@ -140,7 +140,7 @@ def split_rows(block: bytes, delimiter: str) -> Rows:
     wide = grid is not None and grid.shape[1] > 1
     alone = last[:0] if wide else np.flatnonzero(counts == 1)
     if len(alone):
-        start, end = _trim(raw, begins[alone], ends[last[alone]])
+        start, end = trim(raw, begins[alone], ends[last[alone]])
         keep = np.ones(len(last), np.bool_)
         keep[alone[start == end]] = False
         first, begins, counts = first[keep], begins[keep], counts[keep]

@@ -27,6 +27,7 @@ WANTED = (
     Wanted("ms", Kind.MILLISECONDS),
     Wanted("who", Kind.TEXT),
 )
+DATE = Kind.DATE_TIME
 CLEAN = "who,t,ms,more\na.exe,0.5,16.7,x\nb.exe,0.6,NA,x\na.exe,0.7,8.3,x\n"
 
 
@@ -279,6 +280,36 @@ def test_the_fast_way_leaves_blank_lines_to_the_careful_way(
     table = open_sheet(open_source(file)).read([Wanted("n", Kind.INTEGER)])
     assert table["n"].values.tolist() == [1, 3]
     assert table.lines.tolist() == [2, 4]
+
+
+DATES = {
+    "day first": ["31-01-2024 09:05:07", "31-01-2024 09:05:08"],
+    "blanks around": ["  31-01-2024 09:05:07 ", "31-01-2024 09:05:08  "],
+    "no zeros": ["2024-1-31 9:05:07.123456789", "2024-1-31 10:5:7.5"],
+    "no date": ["31-01-2024 09:05:07", "soon"],
+    "no value": ["31-01-2024 09:05:07", ""],
+}
+
+
+@pytest.mark.parametrize("dates", DATES.values(), ids=DATES)
+def test_the_fast_way_reads_dates_as_the_careful_way_does(
+    tmp_path: Path, dates: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    file = tmp_path / "capture.csv"
+    file.write_text("n,at\n" + "".join(f"{n},{at}\n" for n, at in enumerate(dates)))
+
+    def outcome() -> str:
+        sheet = open_sheet(open_source(file))
+        try:
+            table = sheet.read([Wanted("n", Kind.INTEGER), Wanted("at", DATE)])
+        except CaptureError as error:
+            return str(error)
+        return f"{table['n'].values} {table['at'].values} {table.lines}"
+
+    careful = outcome()
+    monkeypatch.setattr(arrow_table, "is_worth", lambda source: True)
+    assert outcome() == careful
 
 
 def test_the_fast_way_reads_no_hexadecimal_numbers(
