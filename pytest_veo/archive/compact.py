@@ -19,24 +19,21 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
+from pytest_veo.archive.lines import Lines
 from pytest_veo.archive.lock import locked
 from pytest_veo.archive.manifest import Manifest
 from pytest_veo.archive.manifest import Month
 from pytest_veo.archive.manifest import read_manifest
 from pytest_veo.archive.manifest import write_manifest
 from pytest_veo.archive.parquet import ROW_GROUP_ROWS
-from pytest_veo.archive.parquet import arrow_of
 from pytest_veo.archive.parquet import is_there
 from pytest_veo.archive.parquet import parquet_bytes
 from pytest_veo.archive.parquet import time_of
 from pytest_veo.archive.place import Place
 from pytest_veo.archive.store import list_runs
 from pytest_veo.archive.store import read_header
-from pytest_veo.archive.store import read_raw
 from pytest_veo.archive.table import COLUMNS
-from pytest_veo.archive.table import Rows
 from pytest_veo.archive.table import Table
-from pytest_veo.archive.table import rows_of
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import MissingDependency
 
@@ -214,9 +211,9 @@ def _gather(
     with _connection() as (connection, folder):
         taken: list[str] = []
         for rows in _batches(place, track(runs, f"gathering {month}"), taken, unread):
-            for table, found in rows.items():
+            for table in COLUMNS:
                 name = folder / f"{table}-{secrets.token_hex(4)}.parquet"
-                name.write_bytes(parquet_bytes(arrow_of(table, found)))
+                name.write_bytes(parquet_bytes(rows.arrow(table)))
         for table in COLUMNS:
             if old is not None:
                 _take_month(connection, place, old, table, folder)
@@ -227,21 +224,16 @@ def _gather(
 
 def _batches(
     place: Place, runs: Iterable[str], taken: list[str], unread: list[str]
-) -> Iterator[Rows]:
-    batch: Rows = {table: [] for table in COLUMNS}
+) -> Iterator[Lines]:
+    batch = Lines()
     for run_id in runs:
-        try:
-            raw = read_raw(place, run_id)
-        except ArchiveError as error:
-            unread.append(f"{run_id}: {error}")
-            continue
-        for table, rows in rows_of(run_id, raw).items():
-            batch[table] += rows
-        unread += [f"{run_id}/{line}" for line in raw.unread]
-        taken.append(run_id)
-        if sum(map(len, batch.values())) >= _ROWS_AT_ONCE:
+        if batch.read(place, run_id):
+            taken.append(run_id)
+        if batch.rows >= _ROWS_AT_ONCE:
+            unread += batch.unread
             yield batch
-            batch = {table: [] for table in COLUMNS}
+            batch = Lines()
+    unread += batch.unread
     yield batch
 
 

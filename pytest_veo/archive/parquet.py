@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_veo.archive.place import Place
+from pytest_veo.archive.rows import Columns
+from pytest_veo.archive.rows import RunKey
+from pytest_veo.archive.rows import add_run
+from pytest_veo.archive.rows import no_rows
 from pytest_veo.archive.store import read_raw
 from pytest_veo.archive.table import COLUMNS
+from pytest_veo.archive.table import RUN
 from pytest_veo.archive.table import Kind
 from pytest_veo.archive.table import Table
-from pytest_veo.archive.table import rows_of
 from pytest_veo.errors import ArchiveError
 
 
@@ -37,34 +41,59 @@ def schema_of(table: Table) -> Any:
     """A table's columns as an Arrow schema."""
     import pyarrow as pa
 
-    types = {
+    types = _types()
+    return pa.schema([(name, types[kind]) for name, kind in COLUMNS[table].items()])
+
+
+@functools.cache
+def _types() -> dict[Kind, Any]:
+    import pyarrow as pa
+
+    return {
         "text": pa.string(),
         "time": pa.timestamp("us", tz="UTC"),
         "int": pa.int64(),
         "float": pa.float64(),
     }
-    return pa.schema([(name, types[kind]) for name, kind in COLUMNS[table].items()])
 
 
-def arrow_of(table: Table, rows: Sequence[tuple[Any, ...]]) -> Any:
+def arrow_of(table: Table, columns: Columns) -> Any:
     """Rows as an Arrow table with every column, rows or none."""
     import pyarrow as pa
 
-    schema = schema_of(table)
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.table(
-        [
-            pa.array(_values(kind, column), type=field.type)
-            for field, kind, column in zip(
-                schema, COLUMNS[table].values(), columns, strict=True
-            )
-        ],
-        schema=schema,
-    )
+    kinds = COLUMNS[table]
+    found = [] if table == "runs" else run_columns(columns.runs)
+    others = list(kinds.values())[len(found) :]
+    found += map(_array, others, columns.own)
+    return pa.table(found, schema=schema_of(table))
 
 
-def _values(kind: Kind, column: Sequence[Any]) -> Sequence[Any]:
-    return [time_of(text) for text in column] if kind == "time" else column
+def run_columns(runs: Sequence[tuple[RunKey, int]]) -> list[Any]:
+    """What tables begin with, for runs of so many rows each."""
+    import numpy as np
+    import pyarrow as pa
+
+    if not runs:
+        return [_array(kind, ()) for kind in RUN.values()]
+    places = pa.array(np.repeat(np.arange(len(runs)), [count for _, count in runs]))
+    values = zip(*(run for run, _ in runs), strict=True)
+    return [
+        _array(kind, column).take(places)
+        for kind, column in zip(RUN.values(), values, strict=True)
+    ]
+
+
+def _array(kind: Kind, values: Sequence[Any]) -> Any:
+    import pyarrow as pa
+
+    if kind == "time":
+        values = [time_of(text) for text in values]
+    try:
+        return pa.array(values, type=_types()[kind])
+    except UnicodeEncodeError:
+        # Of a path that is no UTF-8: Python marks such bytes by halves of characters.
+        shown = [text.encode(errors="backslashreplace").decode() for text in values]
+        return pa.array(shown, type=_types()[kind])
 
 
 @functools.lru_cache(maxsize=4096)
@@ -85,8 +114,10 @@ def write_run_tables(place: Place, run_id: str) -> None:
     """
     if not is_there():
         return
-    for table, rows in rows_of(run_id, read_raw(place, run_id)).items():
-        place.write(run_table(run_id, table), parquet_bytes(arrow_of(table, rows)))
+    tables = no_rows()
+    add_run(tables, run_id, read_raw(place, run_id))
+    for table, columns in tables.items():
+        place.write(run_table(run_id, table), parquet_bytes(arrow_of(table, columns)))
 
 
 def run_table(run_id: str, table: Table) -> str:

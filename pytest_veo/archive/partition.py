@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
+from pytest_veo.archive.lines import Lines
 from pytest_veo.archive.manifest import Month
-from pytest_veo.archive.parquet import arrow_of
 from pytest_veo.archive.parquet import check_parquet
 from pytest_veo.archive.parquet import is_there
 from pytest_veo.archive.parquet import read_parquet
 from pytest_veo.archive.parquet import run_table
 from pytest_veo.archive.place import Place
-from pytest_veo.archive.store import read_raw
 from pytest_veo.archive.table import COLUMNS
-from pytest_veo.archive.table import Rows
 from pytest_veo.archive.table import Table
-from pytest_veo.archive.table import rows_of
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import MissingDependency
 
@@ -48,9 +46,9 @@ class Source:
         self._has_arrow = is_there()
         self._months: list[Month] = []
         self._runs = list(partition.runs)
-        self._lines: Rows | None = None
+        self._lines: Lines | None = None
         """Of the runs that have no tables of their own."""
-        self._without_tables: list[str] | None = None
+        self._without_tables: dict[str, None] | None = None
         for month in partition.months:
             self._add_month(month)
 
@@ -87,13 +85,18 @@ class Source:
         """The gathered files with this table's rows."""
         return [month.file(table) for month in self._months]
 
-    def lines(self) -> Rows:
-        """The rows of runs that have no tables of their own."""
+    def lines(self) -> Lines:
+        """The runs that have no tables of their own."""
         if self._lines is None:
-            self._lines = {table: [] for table in COLUMNS}
-            for run_id in self._plain_runs():
-                self._read_run(run_id, self._lines)
+            self._lines = self._read(self._plain_runs())
         return self._lines
+
+    def _read(self, runs: Iterable[str]) -> Lines:
+        found = Lines()
+        for run_id in runs:
+            found.read(self.place, run_id)
+        self.unread += found.unread
+        return found
 
     def loose(self, table: Table) -> Any:
         """As an Arrow table: the rows that lie in no gathered file."""
@@ -109,16 +112,15 @@ class Source:
                 found.append(read_parquet(self.place, name, table))
             except ArchiveError as error:
                 self.unread.append(f"{error}; its lines were read")
-                rows: Rows = {each: [] for each in COLUMNS}
-                self._read_run(run_id, rows)
-                found.append(arrow_of(table, rows[table]))
-        found.append(arrow_of(table, self.lines()[table]))
+                found.append(self._read([run_id]).arrow(table))
+        found.append(self.lines().arrow(table))
         return pa.concat_tables(found)
 
-    def _plain_runs(self) -> frozenset[str]:
+    def _plain_runs(self) -> dict[str, None]:
         if self._without_tables is None:
-            self._without_tables = [run for run in self._runs if not self._has(run)]
-        return frozenset(self._without_tables)
+            names = (run for run in self._runs if not self._has(run))
+            self._without_tables = dict.fromkeys(names)
+        return self._without_tables
 
     def _has(self, run_id: str) -> bool:
         try:
@@ -126,16 +128,6 @@ class Source:
             return self._has_arrow and self.place.exists(run_table(run_id, "frames"))
         except ArchiveError:
             return False  # reading its lines will tell why
-
-    def _read_run(self, run_id: str, into: Rows) -> None:
-        try:
-            raw = read_raw(self.place, run_id)
-        except ArchiveError as error:
-            self.unread.append(f"{run_id}: {error}")
-            return
-        for table, rows in rows_of(run_id, raw).items():
-            into[table] += rows
-        self.unread += [f"{run_id}/{line}" for line in raw.unread]
 
     def arrow(self, table: Table) -> Any:
         """All rows of a table."""

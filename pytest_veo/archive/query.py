@@ -21,9 +21,9 @@ from pytest_veo.archive.partition import ask_source
 from pytest_veo.archive.partition import gather
 from pytest_veo.archive.partition import open_duckdb
 from pytest_veo.archive.place import Place
+from pytest_veo.archive.rows import frame_of
 from pytest_veo.archive.store import list_runs
 from pytest_veo.archive.table import Table
-from pytest_veo.archive.table import frame_of
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import MissingDependency
 
@@ -163,7 +163,7 @@ class Engine:
         source = self._own_source()
         if is_there():
             return pandas_of(_all_of(source, table)), source.unread
-        return frame_of(table, source.lines()[table]), source.unread
+        return frame_of(table, source.lines().tables[table]), source.unread
 
     def sql(
         self, text: str, *params: Any, reduce: str | None = None

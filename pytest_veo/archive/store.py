@@ -18,6 +18,7 @@ from typing import NamedTuple
 from pytest_veo.archive.place import Place
 from pytest_veo.archive.record import Record
 from pytest_veo.archive.record import RunHeader
+from pytest_veo.archive.record_check import check_record
 from pytest_veo.archive.writer import HEADER
 from pytest_veo.archive.writer import RECORDS
 from pytest_veo.archive.writer import RunWriter
@@ -100,21 +101,11 @@ def load_run(url: str | Path, run_id: str) -> Run:
     if run_id not in list_runs(place):
         raise ArchiveError(f"there is no run {run_id!r} in {place.url!r}")
     raw = read_raw(place, run_id)
-    records, unread = [], list(raw.unread)
-    for number, data in enumerate(raw.records, start=1):
-        try:
-            records.append(Record.from_dict(data))
-        except ArchiveError as error:
-            where = data.get(_PLACE, f"record {number}")
-            unread.append(f"{where}: {error}")
-    return Run(
-        header=raw.header,
-        records=tuple(records),
-        unread=tuple(unread),
-    )
+    records = tuple(Record.from_dict(data) for data in records_of(raw))
+    return Run(header=raw.header, records=records, unread=tuple(raw.unread))
 
 
-_PLACE = "\0place"
+PLACE = "\0place"
 """Where a record stood, beside its own keys, until it is read in full."""
 
 
@@ -140,13 +131,36 @@ def read_raw(place: Place, run_id: str) -> RawRun:
     Raises:
         ArchiveError: its header cannot be read.
     """
+    return read_contents(place, run_id).parsed()
+
+
+class Contents(NamedTuple):
+    """A run's files, whatever is in them."""
+
+    header: RunHeader
+    files: tuple[tuple[str, bytes], ...]
+    unread: tuple[str, ...]
+
+    def parsed(self) -> RawRun:
+        """What can be read of them."""
+        raw = RawRun(self.header, [], list(self.unread))
+        for name, content in self.files:
+            _parse(name, content, raw)
+        return raw
+
+
+def read_contents(place: Place, run_id: str) -> Contents:
+    """A run's files; those that cannot be read are named.
+
+    Raises:
+        ArchiveError: its header cannot be read.
+    """
     header = read_header(place, run_id)
-    raw = RawRun(header, [], [])
+    unread: list[str] = []
     if header.run_id != run_id:
-        raw.unread.append(f"{HEADER}: it is of the run {header.run_id!r}")
-    for name, content in _contents(place, run_id, raw.unread):
-        _parse(name, content, raw)
-    return raw
+        unread.append(f"{HEADER}: it is of the run {header.run_id!r}")
+    files = tuple(_contents(place, run_id, unread))
+    return Contents(header, files, tuple(unread))
 
 
 class RunLines(NamedTuple):
@@ -200,7 +214,7 @@ def _parse(name: str, content: bytes, raw: RawRun) -> None:
         if not isinstance(data, dict):
             raw.unread.append(f"{name}:{number}: no JSON object")
         else:
-            data[_PLACE] = f"{name}:{number}"
+            data[PLACE] = f"{name}:{number}"
             raw.records.append(data)
 
 
@@ -208,39 +222,8 @@ def records_of(raw: RawRun) -> Iterator[Mapping[str, Any]]:
     """Those of a run's records that can be read; the others are named in `unread`."""
     for data in raw.records:
         try:
-            Record.from_dict(data)
-            _check_kinds(data)
+            check_record(data)
         except ArchiveError as error:
-            raw.unread.append(f"{data.get(_PLACE)}: {error}")
+            raw.unread.append(f"{data.get(PLACE)}: {error}")
         else:
             yield data
-
-
-_TEXTS = ("nodeid", "worker", "started_at", "test_outcome")
-_COUNTER_TEXTS = ("counter", "device", "unit")
-_COUNTS = ("before", "after", "growth")
-
-
-def _check_kinds(data: Mapping[str, Any]) -> None:
-    """Refuse what no table's column can hold.
-
-    Raises:
-        ArchiveError: naming the field and its value.
-    """
-    _check_each(data, _TEXTS, str)
-    _check_each(data, ("duration_ns",), int)
-    for row in data["counters"]:
-        _check_each(row, _COUNTER_TEXTS, str)
-        _check_each(row, _COUNTS, int)
-
-
-def _check_each(data: Mapping[str, Any], names: tuple[str, ...], kind: type) -> None:
-    for name in names:
-        value = data[name]
-        # A truth value is an int to Python, and no number to a table.
-        if type(value) is not kind or (type(value) is int and not _fits(value)):
-            raise ArchiveError(f"no record: {name} is {value!r}")
-
-
-def _fits(number: int) -> bool:
-    return -(1 << 63) <= number < 1 << 63
