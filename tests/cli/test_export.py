@@ -6,6 +6,9 @@ import csv
 import gzip
 import io
 import json
+import re
+import shutil
+import subprocess
 import tracemalloc
 from http.server import BaseHTTPRequestHandler
 from http.server import HTTPServer
@@ -264,6 +267,31 @@ def test_a_leaks_lines_are_a_pprof_profile(
     assert profile.samples == [
         ([("kept.append(make())", "test_a.py", 12), caller], [2, 65536]),
         ([("return malloc(n)", "lib/pool.py", 7), caller], [1, 1536]),
+    ]
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="pprof comes with Go")
+def test_pprof_itself_reads_the_profile(
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export(capsys, f"kept#{RUN}", "--format=pprof", "-o", "leaks.pb.gz")
+    words = ["go", "tool", "pprof", "-traces", "-sample_index=growth_space"]
+    told = subprocess.run(
+        [*words, str(tmp_path / "leaks.pb.gz")],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
+    kind, *samples, end = (
+        " ".join(part.split()) for part in re.split(r"-+\+-+\n", told)
+    )
+    # It leaves out what it takes for the arguments of a C++ template.
+    test = " ".join(LEAKS.replace("<&>", "").split())
+    assert (kind, end) == ("Type: growth_space", "")
+    assert samples == [
+        f"verdict: leak 64kB kept.append(make()) {test}",
+        f"verdict: leak 1.50kB return malloc(n) {test}",
     ]
 
 
