@@ -22,8 +22,6 @@ from typing import Any
 from pytest_veo.archive.compact import compact
 from pytest_veo.archive.compare import compare
 from pytest_veo.archive.compare import side
-from pytest_veo.archive.parquet import write_run_tables
-from pytest_veo.archive.place import Place
 from pytest_veo.archive.query import Engine
 from pytest_veo.archive.record import CounterRecord
 from pytest_veo.archive.record import Record
@@ -93,8 +91,6 @@ def speed(rows: int, folder: Path) -> None:
     ids = make(many, runs, tests)
     pair = make(two, 2, rows // (2 * COUNTERS))
     make(long, 5000, max(1, rows // (5000 * COUNTERS)))
-    for run_id in pair:
-        write_run_tables(Place(two), run_id)  # as a session does at its end
     now = datetime.datetime.now(tz=datetime.UTC)
     for archive in (many, two, long):
         compact(archive, now=now)

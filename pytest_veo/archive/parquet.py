@@ -136,8 +136,16 @@ def parquet_bytes(table: Any) -> bytes:
     return content.getvalue()
 
 
-def read_parquet(place: Place, name: str, table: Table) -> Any:
+def read_parquet(
+    place: Place, name: str, table: Table, runs: Sequence[str] | None = None
+) -> Any:
     """A Parquet file as an Arrow table with this version's columns.
+
+    Args:
+        place: the archive.
+        name: the file's.
+        table: which it holds.
+        runs: whose rows are wanted; all if not given.
 
     Raises:
         ArchiveError: it is not there, or cannot be read as this table.
@@ -145,12 +153,13 @@ def read_parquet(place: Place, name: str, table: Table) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    wanted = None if runs is None else [("run_id", "in", list(runs))]
     try:
         if place.folder is not None:
             with (place.folder / name).open("rb") as file:
-                found = pq.read_table(file)
+                found = pq.read_table(file, filters=wanted)
         else:
-            found = pq.read_table(io.BytesIO(place.read(name)))
+            found = pq.read_table(io.BytesIO(place.read(name)), filters=wanted)
         return _conformed(found, table)
     except (OSError, pa.ArrowException) as error:
         raise ArchiveError(

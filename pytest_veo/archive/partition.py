@@ -61,10 +61,13 @@ class Source:
         except (ArchiveError, MissingDependency) as error:
             if self._has_arrow:
                 self.unread.append(f"{error}; its runs were read one by one")
-            only = self._partition.only
-            self._runs += [run for run in month.runs if only is None or run in only]
+            self._runs += self._wanted(month)
         else:
             self._months.append(month)
+
+    def _wanted(self, month: Month) -> list[str]:
+        only = self._partition.only
+        return [run for run in month.runs if only is None or run in only]
 
     def drop_broken_months(self) -> bool:
         """Read every gathered file whole; whether one of them cannot be."""
@@ -75,7 +78,7 @@ class Source:
                     read_parquet(self.place, name, table)
             except ArchiveError as error:
                 self.unread.append(f"{error}; its runs were read one by one")
-                self._runs += month.runs
+                self._runs += self._wanted(month)
                 self._lines = self._without_tables = None
             else:
                 self._months.append(month)
@@ -132,18 +135,12 @@ class Source:
     def arrow(self, table: Table) -> Any:
         """All rows of a table."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        found = []
         only = self._partition.only
-        for name in self.files(table):
-            part = read_parquet(self.place, name, table)
-            if only is not None:
-                part = part.filter(
-                    pc.is_in(part["run_id"], pa.array(only, pa.string()))
-                )
-            found.append(part)
-        return pa.concat_tables([*found, self.loose(table)])
+        gathered = [
+            read_parquet(self.place, name, table, only) for name in self.files(table)
+        ]
+        return pa.concat_tables([*gathered, self.loose(table)])
 
     def connect(self, text: str) -> Any:
         """A DuckDB connection with a view of every table that a query may mean.

@@ -24,6 +24,7 @@ from pytest_veo.archive.place import Place
 from pytest_veo.archive.rows import frame_of
 from pytest_veo.archive.store import list_runs
 from pytest_veo.archive.table import Table
+from pytest_veo.archive.writer import RECORDS
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import MissingDependency
 
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 EngineName = Literal["duckdb", "dask"]
 ENGINES: tuple[EngineName, ...] = ("duckdb", "dask")
 _RUNS_READ_SINGLY = 64
-"""So many wanted runs are read from their own folders, whatever is gathered."""
+"""So many wanted runs are read from their own folders, whatever is gathered..."""
+_BYTES_READ_SINGLY = 8 << 20
+"""...but for a folder's whose lines are longer: a table takes no longer than these."""
 _LOOKS = 3
 """Times that tables which move are looked at."""
 _RUNS_A_PARTITION = 100
@@ -108,11 +111,20 @@ class Engine:
         for run_id in wanted:
             if run_id not in there:
                 raise ArchiveError(f"there is no run {run_id!r} in {self._place.url!r}")
-        if len(wanted) <= _RUNS_READ_SINGLY:
+        if len(wanted) <= _RUNS_READ_SINGLY and self._are_small(wanted):
             return Partition(url, (), wanted)
         months = [m for m in manifest.months if not set(wanted).isdisjoint(m.runs)]
         loose = [run for run in wanted if run not in gathered]
         return Partition(url, tuple(months), tuple(loose), only=wanted)
+
+    def _are_small(self, wanted: Iterable[str]) -> bool:
+        # A run in a bucket has its own tables.
+        folder = self._place.folder
+        if folder is None:
+            return True
+        lines = (folder / "runs" / run_id / RECORDS for run_id in wanted)
+        sizes = (path.stat().st_size for path in lines if path.is_file())
+        return sum(sizes) <= _BYTES_READ_SINGLY
 
     def _read_manifest(self) -> Manifest:
         try:
