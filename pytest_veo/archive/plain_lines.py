@@ -8,6 +8,7 @@ be read line by line, where each of these is told or taken for what it is.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +28,9 @@ from pytest_veo.units import Unit
 from pytest_veo.verdict import Outcome
 
 
+_ROWS = b'"environment_rows":{'
+_TEXT = rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+"'
+_SOME_ROWS = re.compile(rb"%b%b:%b(?:,%b:%b)*+" % (_ROWS, *(_TEXT,) * 4))
 _LATER = ("frames", "environment", "environment_rows")
 """Fields that the first schema does not have."""
 
@@ -84,7 +88,7 @@ def tables_of(run_id: str, header: RunHeader, content: bytes) -> dict[Table, Any
     if not _is_plain(content):
         return {}
     try:
-        records = _read(content)
+        records = _read(_without_rows(content))
         found = {} if records is None else _tables(records)
     except (pa.ArrowException, OverflowError):
         return {}
@@ -109,6 +113,18 @@ def _is_plain(content: bytes) -> bool:
     lines = content.count(b"\n")
     is_whole = content.startswith(b"{") and content.endswith(b"}\n")
     return is_text and is_whole and content.count(b"}\n{") == lines - 1
+
+
+def _without_rows(content: bytes) -> bytes:
+    """Without what environments are, which any record may tell and no table has."""
+    parts, start = [], 0
+    while (place := content.find(_ROWS + b'"', start)) >= 0:
+        rows = _SOME_ROWS.match(content, place)
+        if rows is None:
+            break
+        parts.append(content[start : place + len(_ROWS)])
+        start = rows.end()
+    return b"".join([*parts, content[start:]]) if parts else content
 
 
 def _run_table(run_id: str, header: RunHeader, records: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from pytest_veo.archive.record import RunHeader
 from pytest_veo.archive.rows import add_run
 from pytest_veo.archive.rows import no_rows
 from pytest_veo.archive.store import Contents
+from pytest_veo.archive.writer import line_of
 from pytest_veo.units import Unit
 from pytest_veo.verdict import Finding
 from pytest_veo.verdict import Outcome
@@ -41,7 +41,7 @@ def data(outcome: Outcome = Outcome.LEAK, nodeid: str = "test_a.py::test") -> An
 
 
 def content(*records: Any) -> bytes:
-    return b"".join(json.dumps(each).encode() + b"\n" for each in records)
+    return b"".join(map(line_of, records))
 
 
 def singly(lines: bytes) -> tuple[dict[Any, Any], list[str]]:
@@ -80,10 +80,11 @@ def not_run_again(record: Any) -> Any:
         content({**data(), "counters": []}),
         content(old_form(data()), old_form(data())),
         content(not_run_again(data())),
-        content(data(nodeid='test_"[\u00e9\\n]')),
+        content({**data(), "environment_rows": {"a": "b"}}, data()),
+        content({**data(), "environment_rows": {'"{}\\n': "\n}}", "c": "\u00e9"}}),
+        content(data(nodeid='test_"environment_rows":{"a":"b"}[\u00e9\\n]')),
         content(dict(reversed(data().items()))),
     ],
-    ids=["outcomes", "gaps", "no counters", "schema 1", "one run", "text", "order"],
 )
 def test_plain_lines_are_read_at_once(lines: bytes) -> None:
     assert same(lines)
@@ -122,7 +123,10 @@ def put(path: str, value: Any) -> Callable[[], bytes]:
         put("counters", None),
         put("counters", [1]),
         put("environment", 3),
-        put("environment_rows", {"a": "b"}),
+        put("environment_rows", {"a": 1}),
+        put("environment_rows", {"a": "b", "c": {}}),
+        put("environment_rows", [["a", "b"]]),
+        put("environment_rows", None),
         put("frames", [{"series": "s", "stats": {"p99_ns": 1}}]),
         put("frames", None),
         put("verdict.outcome", "great"),
