@@ -11,7 +11,6 @@ import contextlib
 import datetime
 import secrets
 import tempfile
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -34,6 +33,8 @@ from pytest_veo.archive.store import list_runs
 from pytest_veo.archive.store import read_header
 from pytest_veo.archive.table import COLUMNS
 from pytest_veo.archive.table import Table
+from pytest_veo.archive.track import Track
+from pytest_veo.archive.track import no_track
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import MissingDependency
 
@@ -49,14 +50,6 @@ _ROWS_AT_ONCE = 200_000
 _MEMORY = "1GB"
 _DEAD_AFTER = datetime.timedelta(days=1)
 """A run that has not finished by then was killed."""
-
-Track = Callable[[Sequence[str], str], Iterable[str]]
-"""Shows how far a loop over these has come."""
-
-
-def no_track(items: Sequence[str], _label: str) -> Iterable[str]:
-    """Shows nothing."""
-    return items
 
 
 class Compacted(NamedTuple):

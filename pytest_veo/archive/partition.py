@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ from pytest_veo.archive.parquet import run_table
 from pytest_veo.archive.place import Place
 from pytest_veo.archive.table import COLUMNS
 from pytest_veo.archive.table import Table
+from pytest_veo.archive.track import Track
+from pytest_veo.archive.track import no_track
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import MissingDependency
 
@@ -39,8 +40,9 @@ class Partition(NamedTuple):
 class Source:
     """Reads a partition's tables; what cannot be read is named, the rest is there."""
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, track: Track = no_track) -> None:
         self._partition = partition
+        self._track = track
         self.place = Place(partition.url)
         self.unread: list[str] = []
         self._has_arrow = is_there()
@@ -72,7 +74,7 @@ class Source:
     def drop_broken_months(self) -> bool:
         """Read every gathered file whole; whether one of them cannot be."""
         months, self._months = self._months, []
-        for month in months:
+        for month in self._track(months, "looking for what is broken"):
             try:
                 for table, name in month.files:
                     read_parquet(self.place, name, table)
@@ -91,12 +93,12 @@ class Source:
     def lines(self) -> Lines:
         """The runs that have no tables of their own."""
         if self._lines is None:
-            self._lines = self._read(self._plain_runs())
+            self._lines = self._read(list(self._plain_runs()))
         return self._lines
 
-    def _read(self, runs: Iterable[str]) -> Lines:
+    def _read(self, runs: Sequence[str]) -> Lines:
         found = Lines()
-        for run_id in runs:
+        for run_id in self._track(runs, "reading runs"):
             found.read(self.place, run_id)
         self.unread += found.unread
         return found
@@ -121,8 +123,8 @@ class Source:
 
     def _plain_runs(self) -> dict[str, None]:
         if self._without_tables is None:
-            names = (run for run in self._runs if not self._has(run))
-            self._without_tables = dict.fromkeys(names)
+            runs = self._track(self._runs, "looking for tables")
+            self._without_tables = {run: None for run in runs if not self._has(run)}
         return self._without_tables
 
     def _has(self, run_id: str) -> bool:
@@ -138,7 +140,8 @@ class Source:
 
         only = self._partition.only
         gathered = [
-            read_parquet(self.place, name, table, only) for name in self.files(table)
+            read_parquet(self.place, name, table, only)
+            for name in self._track(self.files(table), "reading tables")
         ]
         return pa.concat_tables([*gathered, self.loose(table)])
 

@@ -24,6 +24,8 @@ from pytest_veo.archive.place import Place
 from pytest_veo.archive.rows import frame_of
 from pytest_veo.archive.store import list_runs
 from pytest_veo.archive.table import Table
+from pytest_veo.archive.track import Track
+from pytest_veo.archive.track import no_track
 from pytest_veo.archive.writer import RECORDS
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import MissingDependency
@@ -54,6 +56,7 @@ class Engine:
         scheduler: address of a Dask scheduler, whose workers must reach the archive
             and have `pytest-veo[archive]`; none: a cluster on this machine.
         runs: ids of the only runs that are asked; all of them if not given.
+        track: shows how far it has come.
 
     Attributes:
         unread: what could not be read, as `<run_id>/records.jsonl:12: why`.
@@ -69,6 +72,7 @@ class Engine:
         engine: EngineName = "duckdb",
         scheduler: str | None = None,
         runs: Iterable[str] | None = None,
+        track: Track = no_track,
     ) -> None:
         if engine not in ENGINES:
             raise ArchiveError(f"there is no engine {engine!r}, only duckdb and dask")
@@ -77,6 +81,7 @@ class Engine:
         self._place = Place(url)
         self.url = self._place.url
         self.unread: list[str] = []
+        self._track = track
         self._wanted = None if runs is None else tuple(runs)
         self._manifest = self._read_manifest()
         self._whole = self._partition()
@@ -153,7 +158,7 @@ class Engine:
 
     def _own_source(self) -> Source:
         if self._source is None:
-            self._source = Source(self._whole)
+            self._source = Source(self._whole, self._track)
         return self._source
 
     def table(self, table: Table, where: str | None = None) -> pd.DataFrame:
@@ -210,7 +215,7 @@ class Engine:
     def _ask(self, text: str, params: tuple[Any, ...]) -> tuple[Any, list[str]]:
         if self._cluster is None:
             return ask_source(self._own_source(), text, params)
-        asked = self._cluster.ask(_split(self._whole), text, params)
+        asked = self._cluster.ask(_split(self._whole), text, params, self._track)
         unread = [line for _, lines in asked for line in lines]
         return gather([table for table, _ in asked], "FROM mapped"), unread
 
@@ -244,13 +249,16 @@ class _Dask:
             ) from error
 
     def ask(
-        self, partitions: list[Partition], text: str, params: tuple[Any, ...]
+        self,
+        partitions: list[Partition],
+        text: str,
+        params: tuple[Any, ...],
+        track: Track,
     ) -> list[tuple[Any, list[str]]]:
         futures = self._client.map(
             ask, partitions, text=text, params=params, pure=False
         )
-        found: list[tuple[Any, list[str]]] = self._client.gather(futures)
-        return found
+        return [future.result() for future in track(futures, "asking")]
 
     def close(self) -> None:
         self._client.close()

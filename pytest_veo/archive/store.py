@@ -19,6 +19,8 @@ from pytest_veo.archive.place import Place
 from pytest_veo.archive.record import Record
 from pytest_veo.archive.record import RunHeader
 from pytest_veo.archive.record_check import check_record
+from pytest_veo.archive.track import Track
+from pytest_veo.archive.track import no_track
 from pytest_veo.archive.writer import HEADER
 from pytest_veo.archive.writer import RECORDS
 from pytest_veo.archive.writer import RunWriter
@@ -87,12 +89,13 @@ def list_runs(place: Place) -> list[str]:
     return names
 
 
-def load_run(url: str | Path, run_id: str) -> Run:
+def load_run(url: str | Path, run_id: str, *, track: Track = no_track) -> Run:
     """One run; what cannot be read is named, the rest is there.
 
     Args:
         url: a folder, or any URL that fsspec knows.
         run_id: the name of its folder.
+        track: shows how far it has come.
 
     Raises:
         ArchiveError: the run is not there, or its header cannot be read.
@@ -101,7 +104,8 @@ def load_run(url: str | Path, run_id: str) -> Run:
     if run_id not in list_runs(place):
         raise ArchiveError(f"there is no run {run_id!r} in {place.url!r}")
     raw = read_raw(place, run_id)
-    records = tuple(Record.from_dict(data) for data in records_of(raw))
+    found = records_of(raw, track)
+    records = tuple(Record.from_dict(data) for data in found)
     return Run(header=raw.header, records=records, unread=tuple(raw.unread))
 
 
@@ -218,9 +222,9 @@ def _parse(name: str, content: bytes, raw: RawRun) -> None:
             raw.records.append(data)
 
 
-def records_of(raw: RawRun) -> Iterator[Mapping[str, Any]]:
+def records_of(raw: RawRun, track: Track = no_track) -> Iterator[Mapping[str, Any]]:
     """Those of a run's records that can be read; the others are named in `unread`."""
-    for data in raw.records:
+    for data in track(raw.records, "reading"):
         try:
             check_record(data)
         except ArchiveError as error:

@@ -12,6 +12,7 @@ from pytest_veo.archive.compare import Comparison
 from pytest_veo.archive.compare import compare
 from pytest_veo.archive.compare import side
 from pytest_veo.archive.reference import parse
+from pytest_veo.cli.progress import track
 from pytest_veo.cli.unread import complain
 
 
@@ -72,8 +73,8 @@ def run(args: argparse.Namespace) -> int:
         CommandError: some lines could not be read; the rest is printed.
     """
     limits = parse_limits(args.limit, "--limit")
-    before = side(parse(args.before, args.archive, "A"))
-    after = side(parse(args.after, args.archive, "B"))
+    before = side(parse(args.before, args.archive, "A"), track=track)
+    after = side(parse(args.after, args.archive, "B"), track=track)
     found = compare(before, after, limits, args.counter)
     if args.json:
         print(json.dumps(document(found), indent=1))

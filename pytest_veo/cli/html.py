@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_veo.archive.store import load_run
 from pytest_veo.archive.store import run_ids
+from pytest_veo.cli.progress import track
 from pytest_veo.errors import CommandError
 
 
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     if args.past < 0:
         raise CommandError(f"--past: {args.past} is no number of runs, write 0 or more")
     archive, run_id = _chosen(args.archive, args.run_id)
-    found = load_run(archive, run_id)
+    found = load_run(archive, run_id, track=track)
     page = Path(args.output)
     past = _past(archive, run_id, args.past)
     compared = _compared(args, archive, found)
@@ -116,7 +117,7 @@ def _chosen(archive: str, run_id: str | None) -> tuple[str, str]:
 def _past(archive: str, run_id: str, runs: int) -> Past | None:
     from pytest_veo.report.html.past import read_past
 
-    return read_past(archive, run_id, runs) if runs else None
+    return read_past(archive, run_id, runs, track) if runs else None
 
 
 def _compared(args: argparse.Namespace, archive: str, found: Run) -> Compared | None:
@@ -130,7 +131,7 @@ def _compared(args: argparse.Namespace, archive: str, found: Run) -> Compared | 
 
     limits = parse_limits(args.limit, "--limit")
     run_id = found.header.run_id
-    before = side(parse(args.baseline, archive, "--baseline"), but=run_id)
-    after = side(parse(run_id, archive, "RUN"))
+    before = side(parse(args.baseline, archive, "--baseline"), but=run_id, track=track)
+    after = side(parse(run_id, archive, "RUN"), track=track)
     known = {record.nodeid for record in found.records}
     return comparison_of(compare(before, after, limits, ()), known)

@@ -29,6 +29,12 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="ARCHIVE", required=True, help="where they go"
     )
+    parser.add_argument(
+        "--join-shards",
+        action="store_true",
+        help="make one run of the shards of one suite: those whose commit, branch, CI "
+        "job and number of shards agree",
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.set_defaults(run=run)
 
@@ -43,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
         ArchiveError: a source is no archive, or the target cannot be written.
         CommandError: some runs could not be read; the others are copied.
     """
-    found = merge(args.archives, args.output, track=track)
+    found = merge(
+        args.archives, args.output, joins_shards=args.join_shards, track=track
+    )
     if args.json:
         print(json.dumps(found._asdict(), indent=1))
     else:
@@ -51,5 +59,9 @@ def run(args: argparse.Namespace) -> int:
             f"{len(found.added)} added, {len(found.completed)} completed, "
             f"{found.same} were there already"
         )
+        for run_id in found.joined:
+            print(f"joined of shards: {run_id}")
+        for reason in found.apart:
+            print(f"not joined: {reason}")
     complain(found.refused)
     return 0

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_veo.archive.store import load_run
 from pytest_veo.archive.store import run_ids
+from pytest_veo.cli.progress import track
 from pytest_veo.errors import CommandError
 from pytest_veo.report.failure import headline
 from pytest_veo.units import Unit
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         ArchiveError: no archive, no such run, or no header that can be read.
         CommandError: some records could not be read; the others are printed.
     """
-    found = load_run(args.archive, args.run_id or _last(args.archive))
+    found = load_run(args.archive, args.run_id or _last(args.archive), track=track)
     if args.json:
         print(json.dumps(_document(found), indent=1))
     else:

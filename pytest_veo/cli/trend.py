@@ -12,6 +12,7 @@ from pytest_veo.archive.baseline import parse_limits
 from pytest_veo.archive.query import ENGINES
 from pytest_veo.archive.query import Engine
 from pytest_veo.archive.trend import trends_of
+from pytest_veo.cli.progress import track
 from pytest_veo.cli.unread import complain
 from pytest_veo.errors import BadSetting
 from pytest_veo.units import Unit
@@ -80,13 +81,16 @@ def run(args: argparse.Namespace) -> int:
     limits = parse_limits(args.limit or "", "--limit")
     if len(limits) > 1 or any(limit.quantile is not None for limit in limits):
         raise BadSetting(f"--limit: {args.limit!r} is not one percentage or size")
-    with Engine(args.archive, engine=args.engine, scheduler=args.scheduler) as engine:
+    with Engine(
+        args.archive, engine=args.engine, scheduler=args.scheduler, track=track
+    ) as engine:
         found = trends_of(
             engine,
             args.test,
             args.counter,
             branch=args.branch,
             limit=limits[0] if limits else None,
+            track=track,
         )
         unread = list(engine.unread)
     if args.json:
