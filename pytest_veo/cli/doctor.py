@@ -9,6 +9,7 @@ import argparse
 import ctypes
 import importlib.metadata
 import importlib.util
+import json
 import platform
 from typing import Any
 from typing import NamedTuple
@@ -68,15 +69,19 @@ def add_parser(subparsers: Any) -> None:
         help="tell which probes can read something here, and why not",
         description="Looks at what is installed; initialises no device.",
     )
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.set_defaults(run=run)
 
 
-def run(_args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print one line for each probe and each of its troubles.
 
     Returns:
         0.
     """
+    if args.json:
+        print(json.dumps(_document(), indent=1))
+        return 0
     print(
         f"pytest-veo {_distribution('pytest-veo')}, pytest {pytest.__version__}, "
         f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
@@ -84,6 +89,17 @@ def run(_args: argparse.Namespace) -> int:
     for line in examine():
         print(f"{line.probe:<12} {line.state:<7} {line.reason}")
     return 0
+
+
+def _document() -> dict[str, Any]:
+    return {
+        "pytest_veo": _distribution("pytest-veo"),
+        "pytest": pytest.__version__,
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "probes": [line._asdict() for line in examine()],
+    }
 
 
 def examine() -> list[Line]:

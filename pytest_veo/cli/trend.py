@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         )
         unread = list(engine.unread)
     if args.json:
-        print(json.dumps(document(found), indent=1))
+        print(json.dumps({**document(found), "unread": unread}, indent=1))
     else:
         print("\n".join(lines(found)))
     complain(unread)

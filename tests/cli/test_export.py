@@ -334,6 +334,26 @@ def test_junit_has_the_figures_as_properties(
     }
 
 
+def test_code_quality_is_what_gitlab_takes(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (issue,) = json.loads(export(capsys, "kept", "--format=codequality"))
+    assert issue["check_name"] == "veo leak"
+    assert issue["location"] == {"path": "tests/test_a.py", "lines": {"begin": 1}}
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_table_is_written_in_parts_and_whole(
+    archive: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+) -> None:
+    whole = export(capsys, "kept", f"--format={form}")
+    monkeypatch.setattr("pytest_veo.cli.export._ROWS_AT_ONCE", 1)
+    assert export(capsys, "kept", f"--format={form}") == whole
+
+
 def test_tables_are_json_csv_and_parquet(
     archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
