@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pytest_veo.settings import Settings
     from pytest_veo.verdict import Verdict
 
+    Fixtures = list[tuple[str, Verdict]]
+
 
 RECORD_ATTRIBUTE = "veo_record"
 """On the last report of a test: its record as a plain dict."""
@@ -51,7 +53,7 @@ class SessionResults:
         self.settings = settings
         self.totals = Totals()
         self.verdicts: list[tuple[str, Verdict]] = []
-        self.fixtures: list[tuple[str, Verdict]] = []
+        self.fixtures: Fixtures = []
         self.troubles: dict[str, None] = {}
         self.watched: set[str] = set()
         self.probes: set[str] = set()
@@ -109,7 +111,7 @@ class SessionResults:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Close the archive; fail the run where the settings ask for it."""
-        self._archive.finish(self._ended, self.watched, self.troubles)
+        self._archive.finish(*self._kept())
         if self.config.option.collectonly:
             return
         missing = [name for name in self.settings.require if name not in self.probes]
@@ -132,7 +134,10 @@ class SessionResults:
 
     def finished_header(self) -> RunHeader:
         """The run as it ended, archived or not."""
-        return self._archive.ended(self._ended, self.watched, self.troubles)
+        return self._archive.ended(*self._kept())
+
+    def _kept(self) -> tuple[Tally[str], set[str], dict[str, None], Fixtures]:
+        return self._ended, self.watched, self.troubles, self.fixtures
 
     def outcomes(self) -> Mapping[str, int]:
         """Tests by outcome, those without a record among them."""

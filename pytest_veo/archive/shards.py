@@ -121,6 +121,7 @@ def joined_header(suite: Suite) -> RunHeader:
         ci_job=first.ci_job.replace(f" {first.shard}", ""),
         finished_at=max(h.finished_at for h in headers) if has_ended else "",
         totals=tuple(sorted(totals.items())),
+        fixtures=tuple(each for h in headers for each in h.fixtures),
         watched=tuple(sorted({each for h in headers for each in h.watched})),
         not_watched=tuple(
             dict.fromkeys(each for h in headers for each in h.not_watched)

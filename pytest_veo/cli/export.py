@@ -134,7 +134,9 @@ def _content(found: Run, form: str) -> bytes:
         from pytest_veo.report import code_quality
         from pytest_veo.report.problems import problems
 
-        return code_quality.report(problems(found.records)).encode()
+        return code_quality.report(
+            problems(found.records, fixtures=found.header.fixtures)
+        ).encode()
     from pytest_veo.archive.export import pprof
 
     return pprof.of_run(found)

@@ -93,7 +93,15 @@ def run(args: argparse.Namespace) -> int:
     past = _past(archive, run_id, args.past)
     compared = _compared(args, archive, found)
     try:
-        write(page, render(found, past=past, compared=compared))
+        write(
+            page,
+            render(
+                found,
+                fixtures=found.header.fixtures,
+                past=past,
+                compared=compared,
+            ),
+        )
     except OSError as error:
         reason = error.strerror or error
         raise CommandError(f"cannot write {args.output!r}: {reason}") from error

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_veo.archive.record import Record
     from pytest_veo.archive.record import RunHeader
     from pytest_veo.archive.store import Run
+    from pytest_veo.verdict import Verdict
 
 
 _LARGEST = 3
@@ -116,6 +117,10 @@ def lines(found: Run) -> Iterator[str]:
         if rows:
             yield f"{title}: {len(rows)}"
             yield from (f"  {_told(record)}" for record in sorted(rows, key=_size))
+    if found.header.fixtures:
+        yield f"fixtures that did not give back: {len(found.header.fixtures)}"
+    for name, verdict in found.header.fixtures:
+        yield f"  {_line(name, verdict)}"
     yield from _measured(found.header)
     yield from _growth(found.records)
 
@@ -149,11 +154,14 @@ def _size(record: Record) -> tuple[float, str]:
 
 
 def _told(record: Record) -> str:
-    verdict = record.verdict
+    return _line(record.nodeid, record.verdict)
+
+
+def _line(name: str, verdict: Verdict) -> str:
     if not verdict.findings:
-        return f"{record.nodeid}: {verdict.reason or verdict.outcome.value}"
+        return f"{name}: {verdict.reason or verdict.outcome.value}"
     reason = f", {verdict.reason}" if verdict.reason else ""
-    return f"{record.nodeid}: {headline(verdict)}{reason}"
+    return f"{name}: {headline(verdict)}{reason}"
 
 
 def _measured(header: RunHeader) -> Iterator[str]:
