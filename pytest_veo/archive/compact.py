@@ -126,13 +126,17 @@ def _compact(
             fresh.setdefault(month_of(header.started_at), []).append(run_id)
         else:
             waiting.append(run_id)
+    gathered_runs, months = 0, []
     for month, runs in sorted(fresh.items()):
         old = next((each for each in manifest.months if each.month == month), None)
-        new = _gather(place, month, old, runs, unread, track)
-        manifest = _swap(place, manifest, old, new)
+        new, count = _gather(place, month, old, runs, unread, track)
+        gathered_runs += count
+        if count:
+            manifest = _swap(place, manifest, old, new)
+            months.append(month)
     return Compacted(
-        runs=sum(len(runs) for runs in fresh.values()),
-        months=tuple(sorted(fresh)),
+        runs=gathered_runs,
+        months=tuple(months),
         waiting=tuple(waiting),
         unread=tuple(unread),
     )
@@ -170,6 +174,8 @@ def without(place: Place, gone: frozenset[str]) -> None:
                     left,
                     "WHERE run_id NOT IN (SELECT run_id FROM gone)",
                 )
+            told = [line for line in month.unread if _run_of(line) not in gone]
+            new = new._replace(unread=tuple(told))
         manifest = _swap(place, manifest, month, new)
 
 
@@ -200,24 +206,38 @@ def _gather(
     runs: Sequence[str],
     unread: list[str],
     track: Track,
-) -> Month:
+) -> tuple[Month, int]:
+    """The month with more runs in it, and how many."""
     with _connection() as (connection, folder):
         taken: list[str] = []
-        for rows in _batches(place, track(runs, f"gathering {month}"), taken, unread):
+        lost: list[str] = []
+        for lines in _batches(place, track(runs, f"gathering {month}"), taken, lost):
             for table in COLUMNS:
                 name = folder / f"{table}-{secrets.token_hex(4)}.parquet"
-                name.write_bytes(parquet_bytes(rows.arrow(table)))
+                name.write_bytes(parquet_bytes(lines.arrow(table)))
+        unread += lost
+        before = old or Month(month, (), ())
+        if not taken:
+            return before, 0
         for table in COLUMNS:
             if old is not None:
                 _take_month(connection, place, old, table, folder)
             _see(connection, table, folder)
-        everything = (*(old.runs if old is not None else ()), *taken)
-        return _written(connection, place, month, everything, "")
+        # A run that is not taken is told by whoever reads it next.
+        told = [line for line in lost if _run_of(line) in set(taken)]
+        everything = (*before.runs, *taken)
+        new = _written(connection, place, month, everything, "")
+        return new._replace(unread=(*before.unread, *told)), len(taken)
+
+
+def _run_of(unread: str) -> str:
+    return unread.partition("/")[0]
 
 
 def _batches(
     place: Place, runs: Iterable[str], taken: list[str], unread: list[str]
 ) -> Iterator[Lines]:
+    """Runs that can be had; one whose files cannot be read waits for better times."""
     batch = Lines()
     for run_id in runs:
         if batch.read(place, run_id):

@@ -226,7 +226,7 @@ def compare(
         gone=gone,
         same=same + sum(each.outcome is Outcome.SAME for each in found),
         foreign=differences(before.environment, after.environment),
-        notes=(*before.notes, *after.notes),
+        notes=tuple(dict.fromkeys((*before.notes, *after.notes))),
     )
 
 

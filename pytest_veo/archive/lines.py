@@ -35,7 +35,7 @@ class Lines:
         self._arrow: dict[Table, list[Any]] = {table: [] for table in COLUMNS}
 
     def read(self, place: Place, run_id: str) -> bool:
-        """Read a run's lines; whether it is one at all."""
+        """Read a run's lines; whether all of them could be had, sense or nonsense."""
         try:
             contents = read_contents(place, run_id)
         except ArchiveError as error:
@@ -50,7 +50,7 @@ class Lines:
             self.rows += len(rows)
         if not found:
             self._read_singly(run_id, contents)
-        return True
+        return contents.is_whole
 
     def _read_singly(self, run_id: str, contents: Contents) -> None:
         raw = contents.parsed()

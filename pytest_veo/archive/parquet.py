@@ -88,12 +88,7 @@ def _array(kind: Kind, values: Sequence[Any]) -> Any:
 
     if kind == "time":
         values = [time_of(text) for text in values]
-    try:
-        return pa.array(values, type=_types()[kind])
-    except UnicodeEncodeError:
-        # Of a path that is no UTF-8: Python marks such bytes by halves of characters.
-        shown = [text.encode(errors="backslashreplace").decode() for text in values]
-        return pa.array(shown, type=_types()[kind])
+    return pa.array(values, type=_types()[kind])
 
 
 @functools.lru_cache(maxsize=4096)

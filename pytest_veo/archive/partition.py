@@ -66,6 +66,10 @@ class Source:
             self._runs += self._wanted(month)
         else:
             self._months.append(month)
+            wanted = set(self._wanted(month))
+            self.unread += [
+                line for line in month.unread if line.partition("/")[0] in wanted
+            ]
 
     def _wanted(self, month: Month) -> list[str]:
         only = self._partition.only

@@ -109,7 +109,7 @@ def tables_of(run_id: str, header: RunHeader, content: bytes) -> dict[Table, Any
 
 def _is_plain(content: bytes) -> bool:
     # Arrow takes bytes that are no text as they are, and many objects on one line.
-    is_text = content.isascii() and b"\\ud" not in content
+    is_text = content.isascii() and b"\\ud" not in content.lower()
     lines = content.count(b"\n")
     is_whole = content.startswith(b"{") and content.endswith(b"}\n")
     return is_text and is_whole and content.count(b"}\n{") == lines - 1

@@ -29,6 +29,7 @@ from pytest_veo.errors import ArchiveError
 
 __all__ = ["Run", "RunWriter", "load_run", "run_ids"]
 
+_HALF = re.compile("[\ud800-\udfff]")
 _PIECE = re.compile(r"records-\d{6,}\.jsonl")
 
 
@@ -121,12 +122,32 @@ def read_header(place: Place, run_id: str) -> RunHeader:
     """
     name = f"runs/{run_id}/{HEADER}"
     try:
-        data = json.loads(place.read(name).decode("utf-8"))
+        data = parsed(place.read(name))
     except ValueError as error:
         raise ArchiveError(f"cannot read {place.shown(name)}: {error}") from error
     if not isinstance(data, dict):
         raise ArchiveError(f"cannot read {place.shown(name)}: no JSON object")
     return RunHeader.from_dict(data)
+
+
+def parsed(text: bytes) -> Any:
+    r"""What a JSON text in UTF-8 says, with no halves of characters in it.
+
+    Python marks bytes of a path that are no UTF-8 by such halves; nobody else can take
+    them. They are shown as `\udcff`.
+
+    Raises:
+        ValueError: it is no JSON, or no UTF-8.
+    """
+    data = json.loads(text.decode("utf-8"))
+    if b"\\ud" in text.lower():
+        whole = _HALF.sub(_as_text, json.dumps(data, ensure_ascii=False))
+        data = json.loads(whole)
+    return data
+
+
+def _as_text(half: re.Match[str]) -> str:
+    return rf"\\u{ord(half[0]):04x}"
 
 
 def read_raw(place: Place, run_id: str) -> RawRun:
@@ -144,6 +165,8 @@ class Contents(NamedTuple):
     header: RunHeader
     files: tuple[tuple[str, bytes], ...]
     unread: tuple[str, ...]
+    is_whole: bool = True
+    """Whether every file could be read, whatever is in it."""
 
     def parsed(self) -> RawRun:
         """What can be read of them."""
@@ -163,8 +186,9 @@ def read_contents(place: Place, run_id: str) -> Contents:
     unread: list[str] = []
     if header.run_id != run_id:
         unread.append(f"{HEADER}: it is of the run {header.run_id!r}")
-    files = tuple(_contents(place, run_id, unread))
-    return Contents(header, files, tuple(unread))
+    missing: list[str] = []
+    files = tuple(_contents(place, run_id, missing))
+    return Contents(header, files, (*unread, *missing), is_whole=not missing)
 
 
 class RunLines(NamedTuple):
@@ -211,7 +235,7 @@ def _record_files(place: Place, run_id: str) -> list[str]:
 def _parse(name: str, content: bytes, raw: RawRun) -> None:
     for number, line in enumerate(content.splitlines(), start=1):
         try:
-            data = json.loads(line)
+            data = parsed(line)
         except ValueError as error:
             raw.unread.append(f"{name}:{number}: {error}")
             continue

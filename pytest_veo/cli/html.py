@@ -10,6 +10,7 @@ from typing import Any
 from pytest_veo.archive.store import load_run
 from pytest_veo.archive.store import run_ids
 from pytest_veo.cli.progress import track
+from pytest_veo.cli.unread import complain
 from pytest_veo.errors import CommandError
 
 
@@ -80,7 +81,8 @@ def run(args: argparse.Namespace) -> int:
         ArchiveError: no archive, no such run, or no header that can be read.
         BadSetting: a reference or limit that means nothing.
         MissingDependency: jinja2 is not installed, or DuckDB for a comparison.
-        CommandError: the page cannot be written, or an argument means nothing.
+        CommandError: the page cannot be written, or lacks what could not be read, or
+            an argument means nothing.
     """
     from pytest_veo.report.html.page import render
     from pytest_veo.report.html.page import write
@@ -105,7 +107,10 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         reason = error.strerror or error
         raise CommandError(f"cannot write {args.output!r}: {reason}") from error
-    print(f"{page}: {len(found.records)} tests of {run_id}")
+    count = len(found.records)
+    print(f"{page}: {count} test{'' if count == 1 else 's'} of {run_id}")
+    # Told on the page, too, and seen by those who only make it.
+    complain([*found.unread, *(past.unread if past is not None else ())])
     return 0
 
 

@@ -31,6 +31,9 @@ from pytest_veo.units import Unit
 from pytest_veo.verdict import Finding
 from pytest_veo.verdict import Outcome
 from pytest_veo.verdict import Verdict
+from tests.archive.history import header
+from tests.archive.history import record
+from tests.archive.history import write
 
 
 CARD = "GPU-1a2b"
@@ -332,6 +335,19 @@ def test_junit_has_the_figures_as_properties(
         f"veo.torch.allocated.{CARD}.growth_bytes": "65536",
         f"veo.torch.allocated.{CARD}.per_run_bytes": "65536.0",
     }
+
+
+@pytest.mark.parametrize("form", ["prometheus", "junit", "codequality", "csv", "json"])
+def test_a_path_that_is_no_text_can_be_exported(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    form: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write("kept", header(0), record("test_\udcff"))
+    text = export(capsys, "kept", f"--format={form}")
+    assert form == "codequality" or "udcff" in text
 
 
 def test_code_quality_is_what_gitlab_takes(
