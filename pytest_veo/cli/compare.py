@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -12,8 +11,8 @@ from pytest_veo.archive.compare import Comparison
 from pytest_veo.archive.compare import compare
 from pytest_veo.archive.compare import side
 from pytest_veo.archive.reference import parse
+from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
-from pytest_veo.cli.unread import complain
 
 
 if TYPE_CHECKING:
@@ -76,11 +75,7 @@ def run(args: argparse.Namespace) -> int:
     before = side(parse(args.before, args.archive, "A"), track=track)
     after = side(parse(args.after, args.archive, "B"), track=track)
     found = compare(before, after, limits, args.counter)
-    if args.json:
-        print(json.dumps(document(found), indent=1))
-    else:
-        print("\n".join(lines(found)))
-    complain(found.notes)
+    answer(args, lambda: document(found), lines(found), found.notes)
     return GREW if found.grew else 0
 
 

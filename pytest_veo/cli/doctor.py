@@ -9,13 +9,14 @@ import argparse
 import ctypes
 import importlib.metadata
 import importlib.util
-import json
 import platform
+from collections.abc import Iterator
 from typing import Any
 from typing import NamedTuple
 
 import pytest
 
+from pytest_veo.cli.answer import answer
 from pytest_veo.errors import ProbeUnavailable
 
 
@@ -79,16 +80,17 @@ def run(args: argparse.Namespace) -> int:
     Returns:
         0.
     """
-    if args.json:
-        print(json.dumps(_document(), indent=1))
-        return 0
-    print(
+    answer(args, _document, _lines())
+    return 0
+
+
+def _lines() -> Iterator[str]:
+    yield (
         f"pytest-veo {_distribution('pytest-veo')}, pytest {pytest.__version__}, "
         f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     )
     for line in examine():
-        print(f"{line.probe:<12} {line.state:<7} {line.reason}")
-    return 0
+        yield f"{line.probe:<12} {line.state:<7} {line.reason}"
 
 
 def _document() -> dict[str, Any]:

@@ -15,8 +15,8 @@ from pytest_veo.archive.query import Engine
 from pytest_veo.archive.reference import choose
 from pytest_veo.archive.reference import parse
 from pytest_veo.archive.table import COLUMNS
+from pytest_veo.cli.answer import complain
 from pytest_veo.cli.progress import track
-from pytest_veo.cli.unread import complain
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import CommandError
 from pytest_veo.errors import MissingDependency

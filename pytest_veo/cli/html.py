@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_veo.archive.store import load_run
 from pytest_veo.archive.store import run_ids
+from pytest_veo.cli.answer import complain
 from pytest_veo.cli.progress import track
-from pytest_veo.cli.unread import complain
 from pytest_veo.errors import CommandError
 
 

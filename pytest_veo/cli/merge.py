@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
+from collections.abc import Iterator
 from typing import Any
 
+from pytest_veo.archive.merge import Merged
 from pytest_veo.archive.merge import merge
+from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
-from pytest_veo.cli.unread import complain
 
 
 def add_parser(subparsers: Any) -> None:
@@ -52,16 +53,14 @@ def run(args: argparse.Namespace) -> int:
     found = merge(
         args.archives, args.output, joins_shards=args.join_shards, track=track
     )
-    if args.json:
-        print(json.dumps(found._asdict(), indent=1))
-    else:
-        print(
-            f"{len(found.added)} added, {len(found.completed)} completed, "
-            f"{found.same} were there already"
-        )
-        for run_id in found.joined:
-            print(f"joined of shards: {run_id}")
-        for reason in found.apart:
-            print(f"not joined: {reason}")
-    complain(found.refused)
+    answer(args, found._asdict, _lines(found), found.refused)
     return 0
+
+
+def _lines(found: Merged) -> Iterator[str]:
+    yield (
+        f"{len(found.added)} added, {len(found.completed)} completed, "
+        f"{found.same} were there already"
+    )
+    yield from (f"joined of shards: {run_id}" for run_id in found.joined)
+    yield from (f"not joined: {reason}" for reason in found.apart)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter as Tally
 from typing import TYPE_CHECKING
 from typing import Any
 
 from pytest_veo.archive.store import load_run
 from pytest_veo.archive.store import run_ids
+from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
 from pytest_veo.errors import CommandError
 from pytest_veo.report.failure import headline
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 _LARGEST = 3
 """Tests shown for each counter."""
-_NAMED_LINES = 3
-"""Unread lines named; the rest are counted."""
 _LISTED = {
     Outcome.LEAK: "leaks",
     Outcome.OVER_BUDGET: "over budget",
@@ -77,12 +75,7 @@ def run(args: argparse.Namespace) -> int:
         CommandError: some records could not be read; the others are printed.
     """
     found = load_run(args.archive, args.run_id or _last(args.archive), track=track)
-    if args.json:
-        print(json.dumps(_document(found), indent=1))
-    else:
-        print("\n".join(lines(found)))
-    if found.unread:
-        raise CommandError(_unread(found.unread))
+    answer(args, lambda: _document(found), lines(found), found.unread)
     return 0
 
 
@@ -99,13 +92,6 @@ def _document(found: Run) -> dict[str, Any]:
         "records": [record.to_dict() for record in found.records],
         "unread": list(found.unread),
     }
-
-
-def _unread(unread: Sequence[str]) -> str:
-    count = f"{len(unread)} line{'' if len(unread) == 1 else 's'}"
-    more = len(unread) - _NAMED_LINES
-    named = "; ".join(unread[:_NAMED_LINES])
-    return f"{count} could not be read: {named}{f'; and {more} more' * (more > 0)}"
 
 
 def lines(found: Run) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from typing import TYPE_CHECKING
 from typing import Any
@@ -12,8 +11,8 @@ from pytest_veo.archive.baseline import parse_limits
 from pytest_veo.archive.query import ENGINES
 from pytest_veo.archive.query import Engine
 from pytest_veo.archive.trend import trends_of
+from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
-from pytest_veo.cli.unread import complain
 from pytest_veo.errors import BadSetting
 from pytest_veo.units import Unit
 from pytest_veo.units import format_value
@@ -93,11 +92,8 @@ def run(args: argparse.Namespace) -> int:
             track=track,
         )
         unread = list(engine.unread)
-    if args.json:
-        print(json.dumps({**document(found), "unread": unread}, indent=1))
-    else:
-        print("\n".join(lines(found)))
-    complain(unread)
+    plain = {"unread": unread}
+    answer(args, lambda: document(found) | plain, lines(found), unread)
     return 0
 
 
