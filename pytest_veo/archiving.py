@@ -153,6 +153,13 @@ class SessionArchive:
             fixtures=tuple(fixtures),
         )
 
+    def tell(self, terminalreporter: Any) -> None:
+        """What went wrong with it, and where it is."""
+        for complaint in self.complaints:
+            terminalreporter.write_line(complaint, red=True)
+        if self.shown:
+            terminalreporter.write_line(f"archived: {self.shown}")
+
     def _complain(self, error: VeoError) -> None:
         self.complaints.append(f"archive: {error}")
 

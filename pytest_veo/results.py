@@ -164,10 +164,9 @@ class SessionResults:
             terminalreporter.write_line(line)
         if self._tests and not self.totals.judged:
             terminalreporter.write_line("NOTHING WAS MEASURED", red=True, bold=True)
-        for complaint in (*self._archive.complaints, *self._complaints):
+        for complaint in self._complaints:
             terminalreporter.write_line(complaint, red=True)
-        if self._archive.shown:
-            terminalreporter.write_line(f"archived: {self._archive.shown}")
+        self._archive.tell(terminalreporter)
 
 
 def _fixture(data: Mapping[str, Any]) -> tuple[str, Verdict]:
