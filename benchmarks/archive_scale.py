@@ -134,8 +134,15 @@ def make_lines(folder: Path, rows: int) -> None:
         head = RunHeader(f"20250101T{number:06}Z-x", start, finished_at=start)
         writer = RunWriter(folder, head)
         for test in range(TESTS):
-            nodeid = f"tests/test_m.py::test_{test:04}"
-            writer.add(Record(nodeid, started_at=start, counters=counters))
+            named = (("python", "3.11.7"), ("system", "Linux"))
+            record = Record(
+                nodeid=f"tests/test_m.py::test_{test:04}",
+                started_at=start,
+                counters=counters,
+                environment="0123456789ab",
+                environment_rows=() if test else named,
+            )
+            writer.add(record)
         writer.finish(head)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_veo.archive.record import RunHeader
     from pytest_veo.archive.writer import Writer
     from pytest_veo.settings import Settings
+    from pytest_veo.verdict import Verdict
 
 
 FRAMES_ATTRIBUTE = "veo_frames"
@@ -119,11 +120,12 @@ class SessionArchive:
         totals: Mapping[str, int],
         watched: Iterable[str] = (),
         not_watched: Iterable[str] = (),
+        fixtures: Iterable[tuple[str, Verdict]] = (),
     ) -> None:
         """Close the run."""
         if self._writer is None:
             return
-        header = self.ended(totals, watched, not_watched)
+        header = self.ended(totals, watched, not_watched, fixtures)
         try:
             self._writer.finish(header)
         except VeoError as error:
@@ -134,6 +136,7 @@ class SessionArchive:
         totals: Mapping[str, int],
         watched: Iterable[str] = (),
         not_watched: Iterable[str] = (),
+        fixtures: Iterable[tuple[str, Verdict]] = (),
     ) -> RunHeader:
         """The run as it ended, kept in an archive or not."""
         now = datetime.datetime.now(tz=datetime.UTC)
@@ -147,7 +150,15 @@ class SessionArchive:
             watched=tuple(sorted(watched)),
             not_watched=tuple(not_watched),
             totals=tuple(sorted(totals.items())),
+            fixtures=tuple(fixtures),
         )
+
+    def tell(self, terminalreporter: Any) -> None:
+        """What went wrong with it, and where it is."""
+        for complaint in self.complaints:
+            terminalreporter.write_line(complaint, red=True)
+        if self.shown:
+            terminalreporter.write_line(f"archived: {self.shown}")
 
     def _complain(self, error: VeoError) -> None:
         self.complaints.append(f"archive: {error}")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pytest_veo.settings import Settings
     from pytest_veo.verdict import Verdict
 
+    Fixtures = list[tuple[str, Verdict]]
+
 
 RECORD_ATTRIBUTE = "veo_record"
 """On the last report of a test: its record as a plain dict."""
@@ -52,7 +54,7 @@ class SessionResults:
         self.settings = settings
         self.totals = Totals()
         self.verdicts: list[tuple[str, Verdict]] = []
-        self.fixtures: list[tuple[str, Verdict]] = []
+        self.fixtures: Fixtures = []
         self.troubles: dict[str, None] = {}
         self.watched: set[str] = set()
         self.probes: set[str] = set()
@@ -114,7 +116,7 @@ class SessionResults:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Close the archive; fail the run where the settings ask for it."""
-        self._archive.finish(self._ended, self.watched, self.troubles)
+        self._archive.finish(*self._kept())
         if self.config.option.collectonly:
             return
         missing = [name for name in self.settings.require if name not in self.probes]
@@ -137,7 +139,10 @@ class SessionResults:
 
     def finished_header(self) -> RunHeader:
         """The run as it ended, archived or not."""
-        return self._archive.ended(self._ended, self.watched, self.troubles)
+        return self._archive.ended(*self._kept())
+
+    def _kept(self) -> tuple[Tally[str], set[str], dict[str, None], Fixtures]:
+        return self._ended, self.watched, self.troubles, self.fixtures
 
     def outcomes(self) -> Mapping[str, int]:
         """Tests by outcome, those without a record among them."""
@@ -164,10 +169,9 @@ class SessionResults:
             terminalreporter.write_line(line)
         if self._tests and not self.totals.judged:
             terminalreporter.write_line("NOTHING WAS MEASURED", red=True, bold=True)
-        for complaint in (*self._archive.complaints, *self._complaints):
+        for complaint in self._complaints:
             terminalreporter.write_line(complaint, red=True)
-        if self._archive.shown:
-            terminalreporter.write_line(f"archived: {self._archive.shown}")
+        self._archive.tell(terminalreporter)
 
 
 def _fixture(data: Mapping[str, Any]) -> tuple[str, Verdict]:

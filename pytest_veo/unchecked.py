@@ -91,10 +91,7 @@ class UncheckedResults:
         if not (self._archive.complaints or self._archive.shown):
             return
         terminalreporter.section("veo")
-        for complaint in self._archive.complaints:
-            terminalreporter.write_line(complaint, red=True)
-        if self._archive.shown:
-            terminalreporter.write_line(f"archived: {self._archive.shown}")
+        self._archive.tell(terminalreporter)
 
 
 def _record(reports: list[pytest.TestReport]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import contextlib
 import datetime
 import secrets
 import tempfile
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -19,24 +18,23 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
+from pytest_veo.archive.lines import Lines
 from pytest_veo.archive.lock import locked
 from pytest_veo.archive.manifest import Manifest
 from pytest_veo.archive.manifest import Month
 from pytest_veo.archive.manifest import read_manifest
 from pytest_veo.archive.manifest import write_manifest
 from pytest_veo.archive.parquet import ROW_GROUP_ROWS
-from pytest_veo.archive.parquet import arrow_of
 from pytest_veo.archive.parquet import is_there
 from pytest_veo.archive.parquet import parquet_bytes
 from pytest_veo.archive.parquet import time_of
 from pytest_veo.archive.place import Place
 from pytest_veo.archive.store import list_runs
 from pytest_veo.archive.store import read_header
-from pytest_veo.archive.store import read_raw
 from pytest_veo.archive.table import COLUMNS
-from pytest_veo.archive.table import Rows
 from pytest_veo.archive.table import Table
-from pytest_veo.archive.table import rows_of
+from pytest_veo.archive.track import Track
+from pytest_veo.archive.track import no_track
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import MissingDependency
 
@@ -52,14 +50,6 @@ _ROWS_AT_ONCE = 200_000
 _MEMORY = "1GB"
 _DEAD_AFTER = datetime.timedelta(days=1)
 """A run that has not finished by then was killed."""
-
-Track = Callable[[Sequence[str], str], Iterable[str]]
-"""Shows how far a loop over these has come."""
-
-
-def no_track(items: Sequence[str], _label: str) -> Iterable[str]:
-    """Shows nothing."""
-    return items
 
 
 class Compacted(NamedTuple):
@@ -136,13 +126,17 @@ def _compact(
             fresh.setdefault(month_of(header.started_at), []).append(run_id)
         else:
             waiting.append(run_id)
+    gathered_runs, months = 0, []
     for month, runs in sorted(fresh.items()):
         old = next((each for each in manifest.months if each.month == month), None)
-        new = _gather(place, month, old, runs, unread, track)
-        manifest = _swap(place, manifest, old, new)
+        new, count = _gather(place, month, old, runs, unread, track)
+        gathered_runs += count
+        if count:
+            manifest = _swap(place, manifest, old, new)
+            months.append(month)
     return Compacted(
-        runs=sum(len(runs) for runs in fresh.values()),
-        months=tuple(sorted(fresh)),
+        runs=gathered_runs,
+        months=tuple(months),
         waiting=tuple(waiting),
         unread=tuple(unread),
     )
@@ -180,6 +174,8 @@ def without(place: Place, gone: frozenset[str]) -> None:
                     left,
                     "WHERE run_id NOT IN (SELECT run_id FROM gone)",
                 )
+            told = [line for line in month.unread if _run_of(line) not in gone]
+            new = new._replace(unread=tuple(told))
         manifest = _swap(place, manifest, month, new)
 
 
@@ -210,38 +206,47 @@ def _gather(
     runs: Sequence[str],
     unread: list[str],
     track: Track,
-) -> Month:
+) -> tuple[Month, int]:
+    """The month with more runs in it, and how many."""
     with _connection() as (connection, folder):
         taken: list[str] = []
-        for rows in _batches(place, track(runs, f"gathering {month}"), taken, unread):
-            for table, found in rows.items():
+        lost: list[str] = []
+        for lines in _batches(place, track(runs, f"gathering {month}"), taken, lost):
+            for table in COLUMNS:
                 name = folder / f"{table}-{secrets.token_hex(4)}.parquet"
-                name.write_bytes(parquet_bytes(arrow_of(table, found)))
+                name.write_bytes(parquet_bytes(lines.arrow(table)))
+        unread += lost
+        before = old or Month(month, (), ())
+        if not taken:
+            return before, 0
         for table in COLUMNS:
             if old is not None:
                 _take_month(connection, place, old, table, folder)
             _see(connection, table, folder)
-        everything = (*(old.runs if old is not None else ()), *taken)
-        return _written(connection, place, month, everything, "")
+        # A run that is not taken is told by whoever reads it next.
+        told = [line for line in lost if _run_of(line) in set(taken)]
+        everything = (*before.runs, *taken)
+        new = _written(connection, place, month, everything, "")
+        return new._replace(unread=(*before.unread, *told)), len(taken)
+
+
+def _run_of(unread: str) -> str:
+    return unread.partition("/")[0]
 
 
 def _batches(
     place: Place, runs: Iterable[str], taken: list[str], unread: list[str]
-) -> Iterator[Rows]:
-    batch: Rows = {table: [] for table in COLUMNS}
+) -> Iterator[Lines]:
+    """Runs that can be had; one whose files cannot be read waits for better times."""
+    batch = Lines()
     for run_id in runs:
-        try:
-            raw = read_raw(place, run_id)
-        except ArchiveError as error:
-            unread.append(f"{run_id}: {error}")
-            continue
-        for table, rows in rows_of(run_id, raw).items():
-            batch[table] += rows
-        unread += [f"{run_id}/{line}" for line in raw.unread]
-        taken.append(run_id)
-        if sum(map(len, batch.values())) >= _ROWS_AT_ONCE:
+        if batch.read(place, run_id):
+            taken.append(run_id)
+        if batch.rows >= _ROWS_AT_ONCE:
+            unread += batch.unread
             yield batch
-            batch = {table: [] for table in COLUMNS}
+            batch = Lines()
+    unread += batch.unread
     yield batch
 
 

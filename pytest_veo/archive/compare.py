@@ -29,6 +29,7 @@ from pytest_veo.archive.partition import open_duckdb
 from pytest_veo.archive.query import Engine
 from pytest_veo.archive.reference import choose
 from pytest_veo.archive.reference import environment_of
+from pytest_veo.archive.track import no_track
 from pytest_veo.errors import ArchiveError
 
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from pytest_veo.archive.baseline import Limit
     from pytest_veo.archive.reference import Reference
+    from pytest_veo.archive.track import Track
 
 
 DURATION = "test.duration"
@@ -111,12 +113,13 @@ class Comparison(NamedTuple):
     notes: tuple[str, ...]
 
 
-def side(reference: Reference, *, but: str = "") -> Side:
+def side(reference: Reference, *, but: str = "", track: Track = no_track) -> Side:
     """Read what a reference means.
 
     Args:
         reference: as it was given.
         but: id of a run that it does not mean: the one it is compared with.
+        track: shows how far it has come.
 
     Raises:
         ArchiveError: it is not there, or has no run yet.
@@ -124,14 +127,14 @@ def side(reference: Reference, *, but: str = "") -> Side:
     """
     if reference.file is not None:
         return _side_of_file(reference)
-    chosen = choose(reference, None, but=but)
+    chosen = choose(reference, None, but=but, track=track)
     if not chosen.headers:
         raise ArchiveError(
             f"{reference.text!r}: {reference.archive!r} has no {reference.many} yet"
         )
     newest = chosen.headers[-1]
     ids = [header.run_id for header in chosen.headers]
-    with Engine(str(reference.archive), runs=ids) as engine:
+    with Engine(str(reference.archive), runs=ids, track=track) as engine:
         table = engine.arrow(_SIDE if len(ids) > 1 else _SINGLE)
         notes = tuple(engine.unread)
     count = f" ({len(ids)} runs)" if len(ids) > 1 else ""
@@ -223,7 +226,7 @@ def compare(
         gone=gone,
         same=same + sum(each.outcome is Outcome.SAME for each in found),
         foreign=differences(before.environment, after.environment),
-        notes=(*before.notes, *after.notes),
+        notes=tuple(dict.fromkeys((*before.notes, *after.notes))),
     )
 
 

@@ -30,6 +30,8 @@ class Month(NamedTuple):
     runs: tuple[str, ...]
     files: tuple[tuple[Table, str], ...]
     """Each table's file, below the archive."""
+    unread: tuple[str, ...] = ()
+    """What of its runs could not be read, as `<run_id>/records.jsonl:12: why`."""
 
     def file(self, table: Table) -> str:
         """The file with this table's rows."""
@@ -81,6 +83,7 @@ def _month(data: dict[str, Any]) -> Month:
         month=str(data["month"]),
         runs=tuple(map(str, data["runs"])),
         files=tuple((table, str(files[table])) for table in COLUMNS),
+        unread=tuple(map(str, data.get("unread", ()))),
     )
 
 

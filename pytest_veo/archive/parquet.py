@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_veo.archive.place import Place
+from pytest_veo.archive.rows import Columns
+from pytest_veo.archive.rows import RunKey
+from pytest_veo.archive.rows import add_run
+from pytest_veo.archive.rows import no_rows
 from pytest_veo.archive.store import read_raw
 from pytest_veo.archive.table import COLUMNS
+from pytest_veo.archive.table import RUN
 from pytest_veo.archive.table import Kind
 from pytest_veo.archive.table import Table
-from pytest_veo.archive.table import rows_of
 from pytest_veo.errors import ArchiveError
 
 
@@ -37,34 +41,54 @@ def schema_of(table: Table) -> Any:
     """A table's columns as an Arrow schema."""
     import pyarrow as pa
 
-    types = {
+    types = _types()
+    return pa.schema([(name, types[kind]) for name, kind in COLUMNS[table].items()])
+
+
+@functools.cache
+def _types() -> dict[Kind, Any]:
+    import pyarrow as pa
+
+    return {
         "text": pa.string(),
         "time": pa.timestamp("us", tz="UTC"),
         "int": pa.int64(),
         "float": pa.float64(),
     }
-    return pa.schema([(name, types[kind]) for name, kind in COLUMNS[table].items()])
 
 
-def arrow_of(table: Table, rows: Sequence[tuple[Any, ...]]) -> Any:
+def arrow_of(table: Table, columns: Columns) -> Any:
     """Rows as an Arrow table with every column, rows or none."""
     import pyarrow as pa
 
-    schema = schema_of(table)
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.table(
-        [
-            pa.array(_values(kind, column), type=field.type)
-            for field, kind, column in zip(
-                schema, COLUMNS[table].values(), columns, strict=True
-            )
-        ],
-        schema=schema,
-    )
+    kinds = COLUMNS[table]
+    found = [] if table == "runs" else run_columns(columns.runs)
+    others = list(kinds.values())[len(found) :]
+    found += map(_array, others, columns.own)
+    return pa.table(found, schema=schema_of(table))
 
 
-def _values(kind: Kind, column: Sequence[Any]) -> Sequence[Any]:
-    return [time_of(text) for text in column] if kind == "time" else column
+def run_columns(runs: Sequence[tuple[RunKey, int]]) -> list[Any]:
+    """What tables begin with, for runs of so many rows each."""
+    import numpy as np
+    import pyarrow as pa
+
+    if not runs:
+        return [_array(kind, ()) for kind in RUN.values()]
+    places = pa.array(np.repeat(np.arange(len(runs)), [count for _, count in runs]))
+    values = zip(*(run for run, _ in runs), strict=True)
+    return [
+        _array(kind, column).take(places)
+        for kind, column in zip(RUN.values(), values, strict=True)
+    ]
+
+
+def _array(kind: Kind, values: Sequence[Any]) -> Any:
+    import pyarrow as pa
+
+    if kind == "time":
+        values = [time_of(text) for text in values]
+    return pa.array(values, type=_types()[kind])
 
 
 @functools.lru_cache(maxsize=4096)
@@ -85,8 +109,10 @@ def write_run_tables(place: Place, run_id: str) -> None:
     """
     if not is_there():
         return
-    for table, rows in rows_of(run_id, read_raw(place, run_id)).items():
-        place.write(run_table(run_id, table), parquet_bytes(arrow_of(table, rows)))
+    tables = no_rows()
+    add_run(tables, run_id, read_raw(place, run_id))
+    for table, columns in tables.items():
+        place.write(run_table(run_id, table), parquet_bytes(arrow_of(table, columns)))
 
 
 def run_table(run_id: str, table: Table) -> str:
@@ -105,8 +131,16 @@ def parquet_bytes(table: Any) -> bytes:
     return content.getvalue()
 
 
-def read_parquet(place: Place, name: str, table: Table) -> Any:
+def read_parquet(
+    place: Place, name: str, table: Table, runs: Sequence[str] | None = None
+) -> Any:
     """A Parquet file as an Arrow table with this version's columns.
+
+    Args:
+        place: the archive.
+        name: the file's.
+        table: which it holds.
+        runs: whose rows are wanted; all if not given.
 
     Raises:
         ArchiveError: it is not there, or cannot be read as this table.
@@ -114,12 +148,13 @@ def read_parquet(place: Place, name: str, table: Table) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    wanted = None if runs is None else [("run_id", "in", list(runs))]
     try:
         if place.folder is not None:
             with (place.folder / name).open("rb") as file:
-                found = pq.read_table(file)
+                found = pq.read_table(file, filters=wanted)
         else:
-            found = pq.read_table(io.BytesIO(place.read(name)))
+            found = pq.read_table(io.BytesIO(place.read(name)), filters=wanted)
         return _conformed(found, table)
     except (OSError, pa.ArrowException) as error:
         raise ArchiveError(

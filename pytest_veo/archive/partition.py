@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
+from pytest_veo.archive.lines import Lines
 from pytest_veo.archive.manifest import Month
-from pytest_veo.archive.parquet import arrow_of
 from pytest_veo.archive.parquet import check_parquet
 from pytest_veo.archive.parquet import is_there
 from pytest_veo.archive.parquet import read_parquet
 from pytest_veo.archive.parquet import run_table
 from pytest_veo.archive.place import Place
-from pytest_veo.archive.store import read_raw
 from pytest_veo.archive.table import COLUMNS
-from pytest_veo.archive.table import Rows
 from pytest_veo.archive.table import Table
-from pytest_veo.archive.table import rows_of
+from pytest_veo.archive.track import Track
+from pytest_veo.archive.track import no_track
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import MissingDependency
 
@@ -41,16 +40,17 @@ class Partition(NamedTuple):
 class Source:
     """Reads a partition's tables; what cannot be read is named, the rest is there."""
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, track: Track = no_track) -> None:
         self._partition = partition
+        self._track = track
         self.place = Place(partition.url)
         self.unread: list[str] = []
         self._has_arrow = is_there()
         self._months: list[Month] = []
         self._runs = list(partition.runs)
-        self._lines: Rows | None = None
+        self._lines: Lines | None = None
         """Of the runs that have no tables of their own."""
-        self._without_tables: list[str] | None = None
+        self._without_tables: dict[str, None] | None = None
         for month in partition.months:
             self._add_month(month)
 
@@ -63,21 +63,28 @@ class Source:
         except (ArchiveError, MissingDependency) as error:
             if self._has_arrow:
                 self.unread.append(f"{error}; its runs were read one by one")
-            only = self._partition.only
-            self._runs += [run for run in month.runs if only is None or run in only]
+            self._runs += self._wanted(month)
         else:
             self._months.append(month)
+            wanted = set(self._wanted(month))
+            self.unread += [
+                line for line in month.unread if line.partition("/")[0] in wanted
+            ]
+
+    def _wanted(self, month: Month) -> list[str]:
+        only = self._partition.only
+        return [run for run in month.runs if only is None or run in only]
 
     def drop_broken_months(self) -> bool:
         """Read every gathered file whole; whether one of them cannot be."""
         months, self._months = self._months, []
-        for month in months:
+        for month in self._track(months, "looking for what is broken"):
             try:
                 for table, name in month.files:
                     read_parquet(self.place, name, table)
             except ArchiveError as error:
                 self.unread.append(f"{error}; its runs were read one by one")
-                self._runs += month.runs
+                self._runs += self._wanted(month)
                 self._lines = self._without_tables = None
             else:
                 self._months.append(month)
@@ -87,13 +94,18 @@ class Source:
         """The gathered files with this table's rows."""
         return [month.file(table) for month in self._months]
 
-    def lines(self) -> Rows:
-        """The rows of runs that have no tables of their own."""
+    def lines(self) -> Lines:
+        """The runs that have no tables of their own."""
         if self._lines is None:
-            self._lines = {table: [] for table in COLUMNS}
-            for run_id in self._plain_runs():
-                self._read_run(run_id, self._lines)
+            self._lines = self._read(list(self._plain_runs()))
         return self._lines
+
+    def _read(self, runs: Sequence[str]) -> Lines:
+        found = Lines()
+        for run_id in self._track(runs, "reading runs"):
+            found.read(self.place, run_id)
+        self.unread += found.unread
+        return found
 
     def loose(self, table: Table) -> Any:
         """As an Arrow table: the rows that lie in no gathered file."""
@@ -109,16 +121,15 @@ class Source:
                 found.append(read_parquet(self.place, name, table))
             except ArchiveError as error:
                 self.unread.append(f"{error}; its lines were read")
-                rows: Rows = {each: [] for each in COLUMNS}
-                self._read_run(run_id, rows)
-                found.append(arrow_of(table, rows[table]))
-        found.append(arrow_of(table, self.lines()[table]))
+                found.append(self._read([run_id]).arrow(table))
+        found.append(self.lines().arrow(table))
         return pa.concat_tables(found)
 
-    def _plain_runs(self) -> frozenset[str]:
+    def _plain_runs(self) -> dict[str, None]:
         if self._without_tables is None:
-            self._without_tables = [run for run in self._runs if not self._has(run)]
-        return frozenset(self._without_tables)
+            runs = self._track(self._runs, "looking for tables")
+            self._without_tables = {run: None for run in runs if not self._has(run)}
+        return self._without_tables
 
     def _has(self, run_id: str) -> bool:
         try:
@@ -127,31 +138,16 @@ class Source:
         except ArchiveError:
             return False  # reading its lines will tell why
 
-    def _read_run(self, run_id: str, into: Rows) -> None:
-        try:
-            raw = read_raw(self.place, run_id)
-        except ArchiveError as error:
-            self.unread.append(f"{run_id}: {error}")
-            return
-        for table, rows in rows_of(run_id, raw).items():
-            into[table] += rows
-        self.unread += [f"{run_id}/{line}" for line in raw.unread]
-
     def arrow(self, table: Table) -> Any:
         """All rows of a table."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        found = []
         only = self._partition.only
-        for name in self.files(table):
-            part = read_parquet(self.place, name, table)
-            if only is not None:
-                part = part.filter(
-                    pc.is_in(part["run_id"], pa.array(only, pa.string()))
-                )
-            found.append(part)
-        return pa.concat_tables([*found, self.loose(table)])
+        gathered = [
+            read_parquet(self.place, name, table, only)
+            for name in self._track(self.files(table), "reading tables")
+        ]
+        return pa.concat_tables([*gathered, self.loose(table)])
 
     def connect(self, text: str) -> Any:
         """A DuckDB connection with a view of every table that a query may mean.

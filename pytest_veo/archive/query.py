@@ -21,9 +21,12 @@ from pytest_veo.archive.partition import ask_source
 from pytest_veo.archive.partition import gather
 from pytest_veo.archive.partition import open_duckdb
 from pytest_veo.archive.place import Place
+from pytest_veo.archive.rows import frame_of
 from pytest_veo.archive.store import list_runs
 from pytest_veo.archive.table import Table
-from pytest_veo.archive.table import frame_of
+from pytest_veo.archive.track import Track
+from pytest_veo.archive.track import no_track
+from pytest_veo.archive.writer import RECORDS
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import MissingDependency
 
@@ -35,7 +38,9 @@ if TYPE_CHECKING:
 EngineName = Literal["duckdb", "dask"]
 ENGINES: tuple[EngineName, ...] = ("duckdb", "dask")
 _RUNS_READ_SINGLY = 64
-"""So many wanted runs are read from their own folders, whatever is gathered."""
+"""So many wanted runs are read from their own folders, whatever is gathered..."""
+_BYTES_READ_SINGLY = 8 << 20
+"""...but for a folder's whose lines are longer: a table takes no longer than these."""
 _LOOKS = 3
 """Times that tables which move are looked at."""
 _RUNS_A_PARTITION = 100
@@ -51,6 +56,7 @@ class Engine:
         scheduler: address of a Dask scheduler, whose workers must reach the archive
             and have `pytest-veo[archive]`; none: a cluster on this machine.
         runs: ids of the only runs that are asked; all of them if not given.
+        track: shows how far it has come.
 
     Attributes:
         unread: what could not be read, as `<run_id>/records.jsonl:12: why`.
@@ -66,6 +72,7 @@ class Engine:
         engine: EngineName = "duckdb",
         scheduler: str | None = None,
         runs: Iterable[str] | None = None,
+        track: Track = no_track,
     ) -> None:
         if engine not in ENGINES:
             raise ArchiveError(f"there is no engine {engine!r}, only duckdb and dask")
@@ -74,6 +81,7 @@ class Engine:
         self._place = Place(url)
         self.url = self._place.url
         self.unread: list[str] = []
+        self._track = track
         self._wanted = None if runs is None else tuple(runs)
         self._manifest = self._read_manifest()
         self._whole = self._partition()
@@ -108,11 +116,20 @@ class Engine:
         for run_id in wanted:
             if run_id not in there:
                 raise ArchiveError(f"there is no run {run_id!r} in {self._place.url!r}")
-        if len(wanted) <= _RUNS_READ_SINGLY:
+        if len(wanted) <= _RUNS_READ_SINGLY and self._are_small(wanted):
             return Partition(url, (), wanted)
         months = [m for m in manifest.months if not set(wanted).isdisjoint(m.runs)]
         loose = [run for run in wanted if run not in gathered]
         return Partition(url, tuple(months), tuple(loose), only=wanted)
+
+    def _are_small(self, wanted: Iterable[str]) -> bool:
+        # A run in a bucket has its own tables.
+        folder = self._place.folder
+        if folder is None:
+            return True
+        lines = (folder / "runs" / run_id / RECORDS for run_id in wanted)
+        sizes = (path.stat().st_size for path in lines if path.is_file())
+        return sum(sizes) <= _BYTES_READ_SINGLY
 
     def _read_manifest(self) -> Manifest:
         try:
@@ -141,7 +158,7 @@ class Engine:
 
     def _own_source(self) -> Source:
         if self._source is None:
-            self._source = Source(self._whole)
+            self._source = Source(self._whole, self._track)
         return self._source
 
     def table(self, table: Table, where: str | None = None) -> pd.DataFrame:
@@ -163,7 +180,7 @@ class Engine:
         source = self._own_source()
         if is_there():
             return pandas_of(_all_of(source, table)), source.unread
-        return frame_of(table, source.lines()[table]), source.unread
+        return frame_of(table, source.lines().tables[table]), source.unread
 
     def sql(
         self, text: str, *params: Any, reduce: str | None = None
@@ -198,7 +215,7 @@ class Engine:
     def _ask(self, text: str, params: tuple[Any, ...]) -> tuple[Any, list[str]]:
         if self._cluster is None:
             return ask_source(self._own_source(), text, params)
-        asked = self._cluster.ask(_split(self._whole), text, params)
+        asked = self._cluster.ask(_split(self._whole), text, params, self._track)
         unread = [line for _, lines in asked for line in lines]
         return gather([table for table, _ in asked], "FROM mapped"), unread
 
@@ -232,13 +249,16 @@ class _Dask:
             ) from error
 
     def ask(
-        self, partitions: list[Partition], text: str, params: tuple[Any, ...]
+        self,
+        partitions: list[Partition],
+        text: str,
+        params: tuple[Any, ...],
+        track: Track,
     ) -> list[tuple[Any, list[str]]]:
         futures = self._client.map(
             ask, partitions, text=text, params=params, pure=False
         )
-        found: list[tuple[Any, list[str]]] = self._client.gather(futures)
-        return found
+        return [future.result() for future in track(futures, "asking")]
 
     def close(self) -> None:
         self._client.close()

@@ -3,9 +3,10 @@
 Numbers and strings only. Schema history (all of it can be read):
 
 1. First form: header `run.json`, one JSON object a line in `records.jsonl`.
-2. A run knows its origin (`commit`, `branch`, `ci`, `ci_job`, `ci_url`, `shard`) and
-   its `gpu` and `driver`; a record has its test's `frames` and names its `environment`,
-   which the first record that was made in it describes.
+2. A run knows its origin (`commit`, `branch`, `ci`, `ci_job`, `ci_url`, `shard`), its
+   `gpu` and `driver`, and the `fixtures` that did not give back; a record has its
+   test's `frames` and names its `environment`, which the first record that was made in
+   it describes.
 """
 
 from __future__ import annotations
@@ -62,12 +63,6 @@ class Record(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain dicts, lists, numbers and strings."""
-        verdict = self.verdict._asdict()
-        verdict["outcome"] = self.verdict.outcome.value
-        verdict["findings"] = [
-            {**finding._asdict(), "unit": finding.unit.value}
-            for finding in self.verdict.findings
-        ]
         return {
             "schema": SCHEMA,
             "nodeid": self.nodeid,
@@ -75,7 +70,7 @@ class Record(NamedTuple):
             "started_at": self.started_at,
             "duration_ns": self.duration_ns,
             "test_outcome": self.test_outcome,
-            "verdict": verdict,
+            "verdict": _plain(self.verdict),
             "counters": [counter._asdict() for counter in self.counters],
             "frames": [dict(series) for series in self.frames],
             "environment": self.environment,
@@ -116,6 +111,15 @@ def _check_schema(what: str, data: Mapping[str, Any]) -> None:
     if schema not in READABLE:
         known = " and ".join(map(str, READABLE))
         raise ArchiveError(f"{what} of schema {schema!r}, this reads {known}")
+
+
+def _plain(verdict: Verdict) -> dict[str, Any]:
+    findings = [
+        {**finding._asdict(), "unit": finding.unit.value}
+        for finding in verdict.findings
+    ]
+    outcome = verdict.outcome.value
+    return {**verdict._asdict(), "outcome": outcome, "findings": findings}
 
 
 def _verdict(data: Mapping[str, Any]) -> Verdict:
@@ -162,6 +166,8 @@ class RunHeader(NamedTuple):
     """Names of the devices that were used, comma separated."""
     driver: str = ""
     """Version of the device driver."""
+    fixtures: tuple[tuple[str, Verdict], ...] = ()
+    """Fixtures that did not give back, by name."""
     schema: int = SCHEMA
     """The form it was written in."""
 
@@ -177,6 +183,10 @@ class RunHeader(NamedTuple):
             "not_watched": list(self.not_watched),
             "totals": dict(self.totals),
             **{name: getattr(self, name) for name in _ORIGIN},
+            "fixtures": [
+                {"fixture": name, "verdict": _plain(verdict)}
+                for name, verdict in self.fixtures
+            ],
         }
 
     @classmethod
@@ -197,7 +207,11 @@ class RunHeader(NamedTuple):
                 not_watched=tuple(data["not_watched"]),
                 totals=tuple(data["totals"].items()),
                 **{name: str(data.get(name, "")) for name in _ORIGIN},
+                fixtures=tuple(
+                    (str(each["fixture"]), _verdict(each["verdict"]))
+                    for each in data.get("fixtures", ())
+                ),
                 schema=data["schema"],
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ArchiveError(f"no run: {type(error).__name__} {error}") from error

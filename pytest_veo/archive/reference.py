@@ -23,6 +23,8 @@ from pytest_veo.archive.store import list_runs
 from pytest_veo.archive.store import read_header
 from pytest_veo.archive.store import read_raw
 from pytest_veo.archive.store import records_of
+from pytest_veo.archive.track import Track
+from pytest_veo.archive.track import no_track
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import BadSetting
 
@@ -143,6 +145,7 @@ def choose(
     environment: Iterable[tuple[str, str]] | None,
     *,
     but: str = "",
+    track: Track = no_track,
 ) -> Chosen:
     """Look a reference up.
 
@@ -150,6 +153,7 @@ def choose(
         reference: to runs of an archive.
         environment: what the runs must agree with; None: with nothing.
         but: id of the run that goes on now.
+        track: shows how far it has come.
 
     Raises:
         ArchiveError: no archive, or a run that is named and not there.
@@ -163,7 +167,7 @@ def choose(
         known = [reference.run_id]
     headers: list[RunHeader] = []
     left_out: list[str] = []
-    for run_id in reversed(known):
+    for run_id in track(known[::-1], "looking for runs"):
         if len(headers) == reference.runs or len(left_out) == _MOST_RUNS:
             break
         try:

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_veo.archive.compact import Track
-from pytest_veo.archive.compact import no_track
 from pytest_veo.archive.compact import require_tables
 from pytest_veo.archive.compact import without
 from pytest_veo.archive.lock import locked
@@ -24,6 +22,8 @@ from pytest_veo.archive.place import Place
 from pytest_veo.archive.record import RunHeader
 from pytest_veo.archive.store import list_runs
 from pytest_veo.archive.store import read_header
+from pytest_veo.archive.track import Track
+from pytest_veo.archive.track import no_track
 from pytest_veo.errors import ArchiveError
 
 

@@ -45,6 +45,8 @@ NOISY_RUNS = 7
 """Fewest runs on each side of a step of figures that vary."""
 _LONG_RUNS = 20
 _SHORT_SHARE = 0.8
+_SIGNIFICANT = 2.0
+"""Standard errors of a correlation that is no chance."""
 _YUEN_RUNS = 10
 """Fewest runs on each side for trimming a fifth."""
 
@@ -239,6 +241,12 @@ def _noise(left: Any, right: Any) -> float:
 
 def _memory(left: Any, right: Any) -> float:
     """By how much the noise's own memory widens a mean's variance: (1+r)/(1-r)."""
+    r = _correlation(left, right)
+    return (1 + r) / (1 - r)
+
+
+def _correlation(left: Any, right: Any) -> float:
+    """Of each run's noise with that of the run before; at least 0, at most 0.9."""
     import numpy as np
 
     noise = _noise(left, right) or 1.0
@@ -247,8 +255,7 @@ def _memory(left: Any, right: Any) -> float:
         rest = np.clip((side - np.median(side)) / noise, -_CLIP, _CLIP)
         products += float(np.sum(rest[1:] * rest[:-1]))
         squares += float(np.sum(rest * rest))
-    r = min(max(products / squares if squares else 0.0, 0.0), 0.9)
-    return (1 + r) / (1 - r)
+    return min(max(products / squares if squares else 0.0, 0.0), 0.9)
 
 
 def _mann_whitney(left: Any, right: Any) -> float:
@@ -269,29 +276,32 @@ def _yuen(left: Any, right: Any) -> float:
     """|z| of Yuen's test: means trimmed by a fifth, variances winsorised (1974).
 
     A rank test cannot tell how far apart two levels are, which counts where the
-    noise has a memory and the runs are worth only a few.
+    noise has a memory and the runs are worth only a few. A short side says little of
+    its own noise: it takes that of both, unless its own is larger.
     """
     if min(len(left), len(right)) < _YUEN_RUNS:
         return 0.0
-    (mean1, var1, n1), (mean2, var2, n2) = _trimmed(left), _trimmed(right)
-    if var1 + var2 == 0:
+    (mean1, own1, n1), (mean2, own2, n2) = _trimmed(left), _trimmed(right)
+    both = (own1 * (n1 - 1) + own2 * (n2 - 1)) / (n1 + n2 - 2)
+    error = max(own1, both) / n1 + max(own2, both) / n2
+    if error == 0:
         return 0.0
-    t = (mean1 - mean2) / math.sqrt(var1 + var2)
-    df = (var1 + var2) ** 2 / (var1**2 / (n1 - 1) + var2**2 / (n2 - 1))
+    t = (mean1 - mean2) / math.sqrt(error)
+    df = n1 + n2 - 2
     # Student's t as a normal score (Wallace 1959), good to three digits.
     return math.sqrt(df * math.log1p(t * t / df)) * (8 * df + 1) / (8 * df + 3)
 
 
 def _trimmed(side: Any) -> tuple[float, float, int]:
-    """The trimmed mean, its squared standard error, and how many runs are in it."""
+    """The trimmed mean, its variance for one run, and how many runs are in it."""
     import numpy as np
 
     ordered = np.sort(side)
     cut = len(side) // 5
     left = len(side) - 2 * cut
     winsorised = np.clip(ordered, ordered[cut], ordered[len(side) - cut - 1])
-    error = float(np.var(winsorised, ddof=1)) * (len(side) - 1) / (left * (left - 1))
-    return float(ordered[cut : len(side) - cut].mean()), error, left
+    variance = float(np.var(winsorised, ddof=1)) * (len(side) - 1) / (left - 1)
+    return float(ordered[cut : len(side) - cut].mean()), variance, left
 
 
 def _step(x: Any, cuts: tuple[int, int, int], edges: Any) -> Step:
@@ -324,16 +334,39 @@ def _best(x: Any, start: int, cut: int, end: int) -> tuple[int, list[int]]:
     if scale == 0:
         return cut, [cut]
     whole = x[start:end]
-    # Where a figure is far from both levels it speaks for neither.
-    costs = [
-        np.minimum(np.square((whole - level) / scale), _CLIP**2)
-        for level in (before, after)
-    ]
-    total = np.concatenate([[0.0], np.cumsum(costs[0] - costs[1])])
+    r = _correlation(left, right)
+    if r < _SIGNIFICANT / math.sqrt(len(whole)):
+        r = 0.0  # as chance has it
+    costs = _costs_of_places((whole - before) / scale, (whole - after) / scale, r)
     low, high = MIN_RUNS, len(whole) - MIN_RUNS
-    inner = total[low : high + 1]
+    inner = costs[low : high + 1]
     if not len(inner):
         return cut, [cut]
     best = start + low + int(np.argmin(inner))
-    limit = float(inner.min()) + _SURE * _memory(left, right)
+    limit = float(inner.min()) + _SURE
     return best, [start + low + int(i) for i in np.flatnonzero(inner <= limit)]
+
+
+def _costs_of_places(old: Any, new: Any, r: float) -> Any:
+    """Twice the negative log-likelihood of a step at each place, up to a constant.
+
+    Args:
+        old: figures as they lie about the level before, in standard deviations.
+        new: as they lie about the level after.
+        r: correlation of a run's noise with that of the one before, which is taken out.
+    """
+    import numpy as np
+
+    width = math.sqrt(1 - r * r)
+
+    def cost(own: Any, last: Any) -> Any:
+        # Where a figure is far from both levels it speaks for neither.
+        news = own - r * np.concatenate([[0.0], last[:-1]])
+        return np.minimum(np.square(news / width), _CLIP**2)
+
+    stays, moves, moved = cost(old, old), cost(new, old), cost(new, new)
+    before = np.concatenate([[0.0], np.cumsum(stays)])
+    after = np.concatenate([[0.0], np.cumsum(moved)])
+    # Of the first run on the new level the noise is still that of the old one.
+    first = np.concatenate([moves - moved, [0.0]])
+    return before - after + first

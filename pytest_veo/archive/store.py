@@ -18,6 +18,9 @@ from typing import NamedTuple
 from pytest_veo.archive.place import Place
 from pytest_veo.archive.record import Record
 from pytest_veo.archive.record import RunHeader
+from pytest_veo.archive.record_check import check_record
+from pytest_veo.archive.track import Track
+from pytest_veo.archive.track import no_track
 from pytest_veo.archive.writer import HEADER
 from pytest_veo.archive.writer import RECORDS
 from pytest_veo.archive.writer import RunWriter
@@ -26,6 +29,7 @@ from pytest_veo.errors import ArchiveError
 
 __all__ = ["Run", "RunWriter", "load_run", "run_ids"]
 
+_HALF = re.compile("[\ud800-\udfff]")
 _PIECE = re.compile(r"records-\d{6,}\.jsonl")
 
 
@@ -86,12 +90,13 @@ def list_runs(place: Place) -> list[str]:
     return names
 
 
-def load_run(url: str | Path, run_id: str) -> Run:
+def load_run(url: str | Path, run_id: str, *, track: Track = no_track) -> Run:
     """One run; what cannot be read is named, the rest is there.
 
     Args:
         url: a folder, or any URL that fsspec knows.
         run_id: the name of its folder.
+        track: shows how far it has come.
 
     Raises:
         ArchiveError: the run is not there, or its header cannot be read.
@@ -100,21 +105,12 @@ def load_run(url: str | Path, run_id: str) -> Run:
     if run_id not in list_runs(place):
         raise ArchiveError(f"there is no run {run_id!r} in {place.url!r}")
     raw = read_raw(place, run_id)
-    records, unread = [], list(raw.unread)
-    for number, data in enumerate(raw.records, start=1):
-        try:
-            records.append(Record.from_dict(data))
-        except ArchiveError as error:
-            where = data.get(_PLACE, f"record {number}")
-            unread.append(f"{where}: {error}")
-    return Run(
-        header=raw.header,
-        records=tuple(records),
-        unread=tuple(unread),
-    )
+    found = records_of(raw, track)
+    records = tuple(Record.from_dict(data) for data in found)
+    return Run(header=raw.header, records=records, unread=tuple(raw.unread))
 
 
-_PLACE = "\0place"
+PLACE = "\0place"
 """Where a record stood, beside its own keys, until it is read in full."""
 
 
@@ -126,12 +122,32 @@ def read_header(place: Place, run_id: str) -> RunHeader:
     """
     name = f"runs/{run_id}/{HEADER}"
     try:
-        data = json.loads(place.read(name).decode("utf-8"))
+        data = parsed(place.read(name))
     except ValueError as error:
         raise ArchiveError(f"cannot read {place.shown(name)}: {error}") from error
     if not isinstance(data, dict):
         raise ArchiveError(f"cannot read {place.shown(name)}: no JSON object")
     return RunHeader.from_dict(data)
+
+
+def parsed(text: bytes) -> Any:
+    r"""What a JSON text in UTF-8 says, with no halves of characters in it.
+
+    Python marks bytes of a path that are no UTF-8 by such halves; nobody else can take
+    them. They are shown as `\udcff`.
+
+    Raises:
+        ValueError: it is no JSON, or no UTF-8.
+    """
+    data = json.loads(text.decode("utf-8"))
+    if b"\\ud" in text.lower():
+        whole = _HALF.sub(_as_text, json.dumps(data, ensure_ascii=False))
+        data = json.loads(whole)
+    return data
+
+
+def _as_text(half: re.Match[str]) -> str:
+    return rf"\\u{ord(half[0]):04x}"
 
 
 def read_raw(place: Place, run_id: str) -> RawRun:
@@ -140,13 +156,39 @@ def read_raw(place: Place, run_id: str) -> RawRun:
     Raises:
         ArchiveError: its header cannot be read.
     """
+    return read_contents(place, run_id).parsed()
+
+
+class Contents(NamedTuple):
+    """A run's files, whatever is in them."""
+
+    header: RunHeader
+    files: tuple[tuple[str, bytes], ...]
+    unread: tuple[str, ...]
+    is_whole: bool = True
+    """Whether every file could be read, whatever is in it."""
+
+    def parsed(self) -> RawRun:
+        """What can be read of them."""
+        raw = RawRun(self.header, [], list(self.unread))
+        for name, content in self.files:
+            _parse(name, content, raw)
+        return raw
+
+
+def read_contents(place: Place, run_id: str) -> Contents:
+    """A run's files; those that cannot be read are named.
+
+    Raises:
+        ArchiveError: its header cannot be read.
+    """
     header = read_header(place, run_id)
-    raw = RawRun(header, [], [])
+    unread: list[str] = []
     if header.run_id != run_id:
-        raw.unread.append(f"{HEADER}: it is of the run {header.run_id!r}")
-    for name, content in _contents(place, run_id, raw.unread):
-        _parse(name, content, raw)
-    return raw
+        unread.append(f"{HEADER}: it is of the run {header.run_id!r}")
+    missing: list[str] = []
+    files = tuple(_contents(place, run_id, missing))
+    return Contents(header, files, (*unread, *missing), is_whole=not missing)
 
 
 class RunLines(NamedTuple):
@@ -193,54 +235,23 @@ def _record_files(place: Place, run_id: str) -> list[str]:
 def _parse(name: str, content: bytes, raw: RawRun) -> None:
     for number, line in enumerate(content.splitlines(), start=1):
         try:
-            data = json.loads(line)
+            data = parsed(line)
         except ValueError as error:
             raw.unread.append(f"{name}:{number}: {error}")
             continue
         if not isinstance(data, dict):
             raw.unread.append(f"{name}:{number}: no JSON object")
         else:
-            data[_PLACE] = f"{name}:{number}"
+            data[PLACE] = f"{name}:{number}"
             raw.records.append(data)
 
 
-def records_of(raw: RawRun) -> Iterator[Mapping[str, Any]]:
+def records_of(raw: RawRun, track: Track = no_track) -> Iterator[Mapping[str, Any]]:
     """Those of a run's records that can be read; the others are named in `unread`."""
-    for data in raw.records:
+    for data in track(raw.records, "reading"):
         try:
-            Record.from_dict(data)
-            _check_kinds(data)
+            check_record(data)
         except ArchiveError as error:
-            raw.unread.append(f"{data.get(_PLACE)}: {error}")
+            raw.unread.append(f"{data.get(PLACE)}: {error}")
         else:
             yield data
-
-
-_TEXTS = ("nodeid", "worker", "started_at", "test_outcome")
-_COUNTER_TEXTS = ("counter", "device", "unit")
-_COUNTS = ("before", "after", "growth")
-
-
-def _check_kinds(data: Mapping[str, Any]) -> None:
-    """Refuse what no table's column can hold.
-
-    Raises:
-        ArchiveError: naming the field and its value.
-    """
-    _check_each(data, _TEXTS, str)
-    _check_each(data, ("duration_ns",), int)
-    for row in data["counters"]:
-        _check_each(row, _COUNTER_TEXTS, str)
-        _check_each(row, _COUNTS, int)
-
-
-def _check_each(data: Mapping[str, Any], names: tuple[str, ...], kind: type) -> None:
-    for name in names:
-        value = data[name]
-        # A truth value is an int to Python, and no number to a table.
-        if type(value) is not kind or (type(value) is int and not _fits(value)):
-            raise ArchiveError(f"no record: {name} is {value!r}")
-
-
-def _fits(number: int) -> bool:
-    return -(1 << 63) <= number < 1 << 63

@@ -13,6 +13,7 @@ from pytest_veo.archive.baseline import margins
 from pytest_veo.archive.compare import DURATION
 from pytest_veo.archive.environment_match import decisive
 from pytest_veo.archive.steps import find_steps
+from pytest_veo.archive.track import no_track
 from pytest_veo.errors import ArchiveError
 
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_veo.archive.baseline import Limit
     from pytest_veo.archive.query import Engine
     from pytest_veo.archive.steps import Step
+    from pytest_veo.archive.track import Track
 
 
 class RunPoint(NamedTuple):
@@ -77,6 +79,7 @@ def trends_of(
     *,
     branch: str | None = None,
     limit: Limit | None = None,
+    track: Track = no_track,
 ) -> Trends:
     """The trends of a test, or of all that fit a pattern.
 
@@ -86,6 +89,7 @@ def trends_of(
         counters: patterns; none: all but `test.duration`.
         branch: whose runs; None: the branch with the most; `*`: all.
         limit: steps that are smaller are not told.
+        track: shows how far it has come.
 
     Raises:
         ArchiveError: no run, no such branch, test or counter.
@@ -99,7 +103,7 @@ def trends_of(
             f"{engine.url!r} has no figures of the test {test!r}{named}{among}"
         )
     found = []
-    for (nodeid, counter, device, unit), runs, values in series:
+    for (nodeid, counter, device, unit), runs, values in track(series, "finding steps"):
         edges = [
             place == 0 or runs[place].commit != runs[place - 1].commit
             for place in range(len(runs))

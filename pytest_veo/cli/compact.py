@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
+from collections.abc import Iterator
 from typing import Any
 
+from pytest_veo.archive.compact import Compacted
 from pytest_veo.archive.compact import compact
+from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
-from pytest_veo.cli.unread import complain
 
 
 def add_parser(subparsers: Any) -> None:
@@ -46,13 +47,13 @@ def run(args: argparse.Namespace) -> int:
     """
     now = datetime.datetime.now(tz=datetime.UTC)
     found = compact(args.archive, now=now, takes_all=args.all, track=track)
-    if args.json:
-        print(json.dumps(found._asdict(), indent=1))
-    else:
-        months = f" of {', '.join(found.months)}" if found.months else ""
-        print(f"gathered {found.runs} run{'' if found.runs == 1 else 's'}{months}")
-        if found.waiting:
-            print(f"not finished, left alone (--all takes them): {len(found.waiting)}")
-            print("\n".join(f"  {run_id}" for run_id in found.waiting))
-    complain(found.unread)
+    answer(args, found._asdict, _lines(found), found.unread)
     return 0
+
+
+def _lines(found: Compacted) -> Iterator[str]:
+    months = f" of {', '.join(found.months)}" if found.months else ""
+    yield f"gathered {found.runs} run{'' if found.runs == 1 else 's'}{months}"
+    if found.waiting:
+        yield f"not finished, left alone (--all takes them): {len(found.waiting)}"
+    yield from (f"  {run_id}" for run_id in found.waiting)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -12,7 +11,8 @@ from pytest_veo.archive.compare import Comparison
 from pytest_veo.archive.compare import compare
 from pytest_veo.archive.compare import side
 from pytest_veo.archive.reference import parse
-from pytest_veo.cli.unread import complain
+from pytest_veo.cli.answer import answer
+from pytest_veo.cli.progress import track
 
 
 if TYPE_CHECKING:
@@ -72,14 +72,10 @@ def run(args: argparse.Namespace) -> int:
         CommandError: some lines could not be read; the rest is printed.
     """
     limits = parse_limits(args.limit, "--limit")
-    before = side(parse(args.before, args.archive, "A"))
-    after = side(parse(args.after, args.archive, "B"))
+    before = side(parse(args.before, args.archive, "A"), track=track)
+    after = side(parse(args.after, args.archive, "B"), track=track)
     found = compare(before, after, limits, args.counter)
-    if args.json:
-        print(json.dumps(document(found), indent=1))
-    else:
-        print("\n".join(lines(found)))
-    complain(found.notes)
+    answer(args, lambda: document(found), lines(found), found.notes)
     return GREW if found.grew else 0
 
 

@@ -10,11 +10,13 @@ import ctypes
 import importlib.metadata
 import importlib.util
 import platform
+from collections.abc import Iterator
 from typing import Any
 from typing import NamedTuple
 
 import pytest
 
+from pytest_veo.cli.answer import answer
 from pytest_veo.errors import ProbeUnavailable
 
 
@@ -68,22 +70,38 @@ def add_parser(subparsers: Any) -> None:
         help="tell which probes can read something here, and why not",
         description="Looks at what is installed; initialises no device.",
     )
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.set_defaults(run=run)
 
 
-def run(_args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print one line for each probe and each of its troubles.
 
     Returns:
         0.
     """
-    print(
+    answer(args, _document, _lines())
+    return 0
+
+
+def _lines() -> Iterator[str]:
+    yield (
         f"pytest-veo {_distribution('pytest-veo')}, pytest {pytest.__version__}, "
         f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     )
     for line in examine():
-        print(f"{line.probe:<12} {line.state:<7} {line.reason}")
-    return 0
+        yield f"{line.probe:<12} {line.state:<7} {line.reason}"
+
+
+def _document() -> dict[str, Any]:
+    return {
+        "pytest_veo": _distribution("pytest-veo"),
+        "pytest": pytest.__version__,
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "probes": [line._asdict() for line in examine()],
+    }
 
 
 def examine() -> list[Line]:

@@ -15,18 +15,22 @@ from pytest_veo.archive.query import Engine
 from pytest_veo.archive.reference import choose
 from pytest_veo.archive.reference import parse
 from pytest_veo.archive.table import COLUMNS
-from pytest_veo.cli.unread import complain
+from pytest_veo.cli.answer import complain
+from pytest_veo.cli.progress import track
 from pytest_veo.errors import BadSetting
 from pytest_veo.errors import CommandError
 from pytest_veo.errors import MissingDependency
 
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_veo.archive.store import Run
 
 
 TABLES = ("json", "csv", "parquet")
-RUNS = ("prometheus", "otel", "pprof", "junit")
+RUNS = ("prometheus", "otel", "pprof", "junit", "codequality")
+_ROWS_AT_ONCE = 50_000
 _BINARY = ("parquet", "pprof")
 _NO_PICKLE = (AttributeError, ImportError, IndexError, KeyError, ValueError, TypeError)
 """What unpickling raises beside its own error for bytes that are no pickle."""
@@ -42,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
         "export",
         help="archived runs in the formats of other tools",
         description="Writes a table of all runs (json, csv, parquet), or one run, by "
-        "default the last (prometheus, otel, pprof, junit).",
+        "default the last (prometheus, otel, pprof, junit, codequality).",
     )
     parser.add_argument(
         "source",
@@ -111,10 +115,10 @@ def _read(source: str) -> Run:
     reference = parse(ref if mark else "last", archive or ref, "RUN")
     if reference.archive is None or reference.file is not None or reference.runs != 1:
         raise BadSetting(f"RUN: {ref!r} is not one run, write its id or last")
-    chosen = choose(reference, None)
+    chosen = choose(reference, None, track=track)
     if not chosen.headers:
         raise CommandError(f"the archive {reference.archive!r} has no finished run yet")
-    return rows.read(reference.archive, chosen.headers[0].run_id)
+    return rows.read(reference.archive, chosen.headers[0].run_id, track)
 
 
 def _content(found: Run, form: str) -> bytes:
@@ -126,6 +130,13 @@ def _content(found: Run, form: str) -> bytes:
         from pytest_veo.archive.export import junit
 
         return junit.text(found).encode()
+    if form == "codequality":
+        from pytest_veo.report import code_quality
+        from pytest_veo.report.problems import problems
+
+        return code_quality.report(
+            problems(found.records, fixtures=found.header.fixtures)
+        ).encode()
     from pytest_veo.archive.export import pprof
 
     return pprof.of_run(found)
@@ -152,15 +163,15 @@ def _table(args: argparse.Namespace) -> list[str]:
     archive, mark, ref = args.source.rpartition("#")
     runs = None
     if mark:
-        chosen = choose(parse(ref, archive, "RUN"), None)
+        chosen = choose(parse(ref, archive, "RUN"), None, track=track)
         runs = [header.run_id for header in chosen.headers]
-    with Engine(archive if mark else args.source, runs=runs) as engine:
+    with Engine(archive if mark else args.source, runs=runs, track=track) as engine:
         table = engine.table(args.table, args.where)
         unread = list(engine.unread)
     if args.format == "json":
         _write(args, _json(table))
     elif args.format == "csv":
-        _write(args, table.to_csv(index=False).encode())
+        _write(args, _csv(table))
     else:
         try:
             import pyarrow  # noqa: F401
@@ -173,11 +184,25 @@ def _table(args: argparse.Namespace) -> list[str]:
     return unread
 
 
+def _parts(table: Any) -> Iterator[Any]:
+    starts = range(0, max(1, len(table)), _ROWS_AT_ONCE)
+    for start in track(starts, "writing"):
+        yield table.iloc[start : start + _ROWS_AT_ONCE]
+
+
+def _csv(table: Any) -> bytes:
+    text = io.StringIO()
+    for place, part in enumerate(_parts(table)):
+        part.to_csv(text, index=False, header=not place)
+    return text.getvalue().encode()
+
+
 def _json(table: Any) -> bytes:
-    text = table.to_json(orient="records", date_format="iso", date_unit="us")
-    rows = json.loads(text)
-    lines = ",\n".join(json.dumps(row) for row in rows)
-    return f"[\n{lines}\n]\n".encode()
+    lines: list[str] = []
+    for part in _parts(table):
+        text = part.to_json(orient="records", date_format="iso", date_unit="us")
+        lines += map(json.dumps, json.loads(text))
+    return "[\n{}\n]\n".format(",\n".join(lines)).encode()
 
 
 def _write(args: argparse.Namespace, content: bytes) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 from pytest_veo.archive.store import load_run
 from pytest_veo.archive.store import run_ids
+from pytest_veo.cli.answer import complain
+from pytest_veo.cli.progress import track
 from pytest_veo.errors import CommandError
 
 
@@ -79,7 +81,8 @@ def run(args: argparse.Namespace) -> int:
         ArchiveError: no archive, no such run, or no header that can be read.
         BadSetting: a reference or limit that means nothing.
         MissingDependency: jinja2 is not installed, or DuckDB for a comparison.
-        CommandError: the page cannot be written, or an argument means nothing.
+        CommandError: the page cannot be written, or lacks what could not be read, or
+            an argument means nothing.
     """
     from pytest_veo.report.html.page import render
     from pytest_veo.report.html.page import write
@@ -87,16 +90,27 @@ def run(args: argparse.Namespace) -> int:
     if args.past < 0:
         raise CommandError(f"--past: {args.past} is no number of runs, write 0 or more")
     archive, run_id = _chosen(args.archive, args.run_id)
-    found = load_run(archive, run_id)
+    found = load_run(archive, run_id, track=track)
     page = Path(args.output)
     past = _past(archive, run_id, args.past)
     compared = _compared(args, archive, found)
     try:
-        write(page, render(found, past=past, compared=compared))
+        write(
+            page,
+            render(
+                found,
+                fixtures=found.header.fixtures,
+                past=past,
+                compared=compared,
+            ),
+        )
     except OSError as error:
         reason = error.strerror or error
         raise CommandError(f"cannot write {args.output!r}: {reason}") from error
-    print(f"{page}: {len(found.records)} tests of {run_id}")
+    count = len(found.records)
+    print(f"{page}: {count} test{'' if count == 1 else 's'} of {run_id}")
+    # Told on the page, too, and seen by those who only make it.
+    complain([*found.unread, *(past.unread if past is not None else ())])
     return 0
 
 
@@ -116,7 +130,7 @@ def _chosen(archive: str, run_id: str | None) -> tuple[str, str]:
 def _past(archive: str, run_id: str, runs: int) -> Past | None:
     from pytest_veo.report.html.past import read_past
 
-    return read_past(archive, run_id, runs) if runs else None
+    return read_past(archive, run_id, runs, track) if runs else None
 
 
 def _compared(args: argparse.Namespace, archive: str, found: Run) -> Compared | None:
@@ -130,7 +144,7 @@ def _compared(args: argparse.Namespace, archive: str, found: Run) -> Compared | 
 
     limits = parse_limits(args.limit, "--limit")
     run_id = found.header.run_id
-    before = side(parse(args.baseline, archive, "--baseline"), but=run_id)
-    after = side(parse(run_id, archive, "RUN"))
+    before = side(parse(args.baseline, archive, "--baseline"), but=run_id, track=track)
+    after = side(parse(run_id, archive, "RUN"), track=track)
     known = {record.nodeid for record in found.records}
     return comparison_of(compare(before, after, limits, ()), known)

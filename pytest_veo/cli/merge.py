@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
+from collections.abc import Iterator
 from typing import Any
 
+from pytest_veo.archive.merge import Merged
 from pytest_veo.archive.merge import merge
+from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
-from pytest_veo.cli.unread import complain
 
 
 def add_parser(subparsers: Any) -> None:
@@ -29,6 +30,12 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="ARCHIVE", required=True, help="where they go"
     )
+    parser.add_argument(
+        "--join-shards",
+        action="store_true",
+        help="make one run of the shards of one suite: those whose commit, branch, CI "
+        "job and number of shards agree",
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.set_defaults(run=run)
 
@@ -43,13 +50,17 @@ def run(args: argparse.Namespace) -> int:
         ArchiveError: a source is no archive, or the target cannot be written.
         CommandError: some runs could not be read; the others are copied.
     """
-    found = merge(args.archives, args.output, track=track)
-    if args.json:
-        print(json.dumps(found._asdict(), indent=1))
-    else:
-        print(
-            f"{len(found.added)} added, {len(found.completed)} completed, "
-            f"{found.same} were there already"
-        )
-    complain(found.refused)
+    found = merge(
+        args.archives, args.output, joins_shards=args.join_shards, track=track
+    )
+    answer(args, found._asdict, _lines(found), found.refused)
     return 0
+
+
+def _lines(found: Merged) -> Iterator[str]:
+    yield (
+        f"{len(found.added)} added, {len(found.completed)} completed, "
+        f"{found.same} were there already"
+    )
+    yield from (f"joined of shards: {run_id}" for run_id in found.joined)
+    yield from (f"not joined: {reason}" for reason in found.apart)

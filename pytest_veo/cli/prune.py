@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from pytest_veo.archive.retention import Limits
+from pytest_veo.archive.retention import Pruned
 from pytest_veo.archive.retention import prune
+from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
-from pytest_veo.cli.unread import complain
 from pytest_veo.errors import CommandError
 
 
@@ -73,13 +74,15 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("say what is kept: --keep N, --older-than AGE, or both")
     now = datetime.datetime.now(tz=datetime.UTC)
     found = prune(args.archive, limits, now=now, is_trial=args.dry_run, track=track)
-    if args.json:
-        print(json.dumps({**found._asdict(), "dry_run": args.dry_run}, indent=1))
-    else:
-        verb = "would remove" if args.dry_run else "removed"
-        runs = f"{len(found.removed)} run{'' if len(found.removed) == 1 else 's'}"
-        print(f"{verb} {runs}, kept {found.kept}")
-        if args.dry_run:
-            print("".join(f"  {run_id}\n" for run_id in found.removed), end="")
-    complain(found.unread)
+    document = {**found._asdict(), "dry_run": args.dry_run}
+    lines = _lines(found, is_trial=args.dry_run)
+    answer(args, lambda: document, lines, found.unread)
     return 0
+
+
+def _lines(found: Pruned, *, is_trial: bool) -> Iterator[str]:
+    verb = "would remove" if is_trial else "removed"
+    runs = f"{len(found.removed)} run{'' if len(found.removed) == 1 else 's'}"
+    yield f"{verb} {runs}, kept {found.kept}"
+    if is_trial:
+        yield from (f"  {run_id}" for run_id in found.removed)

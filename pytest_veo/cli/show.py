@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter as Tally
 from typing import TYPE_CHECKING
 from typing import Any
 
 from pytest_veo.archive.store import load_run
 from pytest_veo.archive.store import run_ids
+from pytest_veo.cli.answer import answer
+from pytest_veo.cli.progress import track
 from pytest_veo.errors import CommandError
 from pytest_veo.report.failure import headline
 from pytest_veo.units import Unit
@@ -26,12 +27,11 @@ if TYPE_CHECKING:
     from pytest_veo.archive.record import Record
     from pytest_veo.archive.record import RunHeader
     from pytest_veo.archive.store import Run
+    from pytest_veo.verdict import Verdict
 
 
 _LARGEST = 3
 """Tests shown for each counter."""
-_NAMED_LINES = 3
-"""Unread lines named; the rest are counted."""
 _LISTED = {
     Outcome.LEAK: "leaks",
     Outcome.OVER_BUDGET: "over budget",
@@ -74,13 +74,8 @@ def run(args: argparse.Namespace) -> int:
         ArchiveError: no archive, no such run, or no header that can be read.
         CommandError: some records could not be read; the others are printed.
     """
-    found = load_run(args.archive, args.run_id or _last(args.archive))
-    if args.json:
-        print(json.dumps(_document(found), indent=1))
-    else:
-        print("\n".join(lines(found)))
-    if found.unread:
-        raise CommandError(_unread(found.unread))
+    found = load_run(args.archive, args.run_id or _last(args.archive), track=track)
+    answer(args, lambda: _document(found), lines(found), found.unread)
     return 0
 
 
@@ -99,13 +94,6 @@ def _document(found: Run) -> dict[str, Any]:
     }
 
 
-def _unread(unread: Sequence[str]) -> str:
-    count = f"{len(unread)} line{'' if len(unread) == 1 else 's'}"
-    more = len(unread) - _NAMED_LINES
-    named = "; ".join(unread[:_NAMED_LINES])
-    return f"{count} could not be read: {named}{f'; and {more} more' * (more > 0)}"
-
-
 def lines(found: Run) -> Iterator[str]:
     """The run for people."""
     yield from _head(found.header)
@@ -115,6 +103,10 @@ def lines(found: Run) -> Iterator[str]:
         if rows:
             yield f"{title}: {len(rows)}"
             yield from (f"  {_told(record)}" for record in sorted(rows, key=_size))
+    if found.header.fixtures:
+        yield f"fixtures that did not give back: {len(found.header.fixtures)}"
+    for name, verdict in found.header.fixtures:
+        yield f"  {_line(name, verdict)}"
     yield from _measured(found.header)
     yield from _growth(found.records)
 
@@ -148,11 +140,14 @@ def _size(record: Record) -> tuple[float, str]:
 
 
 def _told(record: Record) -> str:
-    verdict = record.verdict
+    return _line(record.nodeid, record.verdict)
+
+
+def _line(name: str, verdict: Verdict) -> str:
     if not verdict.findings:
-        return f"{record.nodeid}: {verdict.reason or verdict.outcome.value}"
+        return f"{name}: {verdict.reason or verdict.outcome.value}"
     reason = f", {verdict.reason}" if verdict.reason else ""
-    return f"{record.nodeid}: {headline(verdict)}{reason}"
+    return f"{name}: {headline(verdict)}{reason}"
 
 
 def _measured(header: RunHeader) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from typing import TYPE_CHECKING
 from typing import Any
@@ -12,7 +11,8 @@ from pytest_veo.archive.baseline import parse_limits
 from pytest_veo.archive.query import ENGINES
 from pytest_veo.archive.query import Engine
 from pytest_veo.archive.trend import trends_of
-from pytest_veo.cli.unread import complain
+from pytest_veo.cli.answer import answer
+from pytest_veo.cli.progress import track
 from pytest_veo.errors import BadSetting
 from pytest_veo.units import Unit
 from pytest_veo.units import format_value
@@ -80,20 +80,20 @@ def run(args: argparse.Namespace) -> int:
     limits = parse_limits(args.limit or "", "--limit")
     if len(limits) > 1 or any(limit.quantile is not None for limit in limits):
         raise BadSetting(f"--limit: {args.limit!r} is not one percentage or size")
-    with Engine(args.archive, engine=args.engine, scheduler=args.scheduler) as engine:
+    with Engine(
+        args.archive, engine=args.engine, scheduler=args.scheduler, track=track
+    ) as engine:
         found = trends_of(
             engine,
             args.test,
             args.counter,
             branch=args.branch,
             limit=limits[0] if limits else None,
+            track=track,
         )
         unread = list(engine.unread)
-    if args.json:
-        print(json.dumps(document(found), indent=1))
-    else:
-        print("\n".join(lines(found)))
-    complain(unread)
+    plain = {"unread": unread}
+    answer(args, lambda: document(found) | plain, lines(found), unread)
     return 0
 
 

@@ -60,7 +60,8 @@ _SYSTEMS = (
         commit=("CI_COMMIT_SHA",),
         branch=("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"),
         job=("CI_JOB_NAME",),
-        number=("CI_JOB_ID",),
+        # The job's own number would tell the shards of one pipeline apart.
+        number=("CI_PIPELINE_ID",),
         url=("CI_JOB_URL",),
         shard=("CI_NODE_INDEX", "CI_NODE_TOTAL"),
     ),

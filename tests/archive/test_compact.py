@@ -163,6 +163,43 @@ def test_what_is_broken_in_one_run_is_named_when_it_is_gathered(tmp_path: Path) 
     ]
 
 
+def test_what_a_gathered_run_lacks_is_told_as_before_until_the_run_goes(
+    tmp_path: Path,
+) -> None:
+    first, second, third = write_history(tmp_path, runs=3)
+    with (tmp_path / "runs" / second / "records.jsonl").open("a") as lines:
+        lines.write("half a li")
+    unread = pytest_veo.load(tmp_path).attrs["unread"]
+    assert len(unread) == 1
+    for days in (1, 2):
+        compact(tmp_path, now=NOW)
+        assert pytest_veo.load(tmp_path).attrs["unread"] == unread
+        assert pytest_veo.load(tmp_path, runs=[first]).attrs["unread"] == []
+        write(tmp_path, header(0, days=days), record("test_x"))
+    prune(tmp_path, Limits(keep=2), now=NOW)
+    assert pytest_veo.load(tmp_path).attrs["unread"] == unread
+    prune(tmp_path, Limits(keep=1), now=NOW)
+    assert pytest_veo.load(tmp_path).attrs["unread"] == []
+    assert pytest_veo.load(tmp_path)["run_id"].unique().tolist() == [third]
+
+
+def test_a_run_whose_lines_cannot_be_had_waits_until_they_can(tmp_path: Path) -> None:
+    runs = write_history(tmp_path, runs=3)
+    lines = tmp_path / "runs" / runs[1] / "records.jsonl"
+    content = lines.read_bytes()
+    lines.unlink()
+    lines.mkdir()
+    found = compact(tmp_path, now=NOW)
+    assert (found.runs, len(found.unread)) == (2, 1)
+    assert "Is a directory" in found.unread[0]
+    assert set(pytest_veo.load(tmp_path)["run_id"]) == {runs[0], runs[2]}
+    assert compact(tmp_path, now=NOW).runs == 0
+    lines.rmdir()
+    lines.write_bytes(content)
+    assert compact(tmp_path, now=NOW).runs == 1
+    assert set(pytest_veo.load(tmp_path)["run_id"]) == set(runs)
+
+
 def test_a_parquet_file_of_one_run_that_is_broken_gives_way_to_its_lines(
     tmp_path: Path,
 ) -> None:

@@ -181,6 +181,17 @@ def test_a_clock_that_goes_backwards_changes_no_row(tmp_path: Path) -> None:
     assert len(pytest_veo.load(tmp_path, "records")) == 2
 
 
+def test_a_path_that_is_no_text_is_shown_by_its_numbers(tmp_path: Path) -> None:
+    head = header(0)._replace(branch="b\udcfe")
+    run_id = write(tmp_path, head, record("test_\udcff[\U0001f600]"))
+    run = load_run(tmp_path, run_id)
+    assert run.header.branch == r"b\udcfe"
+    assert run.records[0].nodeid == "test_a.py::test_\\udcff[\U0001f600]"
+    loaded = pytest_veo.load(tmp_path, "records")
+    assert loaded["nodeid"].tolist() == [run.records[0].nodeid]
+    assert loaded["branch"].tolist() == [run.header.branch]
+
+
 def test_a_folder_that_was_copied_is_a_run_of_its_own_and_is_named(
     tmp_path: Path,
 ) -> None:

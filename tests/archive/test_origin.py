@@ -41,7 +41,7 @@ SYSTEMS = {
             "CI_COMMIT_REF_NAME": "main",
             "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "topic",
             "CI_JOB_NAME": "gpu 2/8",
-            "CI_JOB_ID": "7",
+            "CI_PIPELINE_ID": "7",
             "CI_JOB_URL": "https://gitlab/7",
             "CI_NODE_INDEX": "2",
             "CI_NODE_TOTAL": "8",

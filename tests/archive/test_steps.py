@@ -52,6 +52,18 @@ def test_three_steps_are_found_where_they_are(shape: str) -> None:
         assert all(step.change == pytest.approx(12, abs=1.5) for step in found)
 
 
+def test_a_memory_of_the_noise_hides_no_step_that_soon_follows_another() -> None:
+    places = (160, 180, 440)
+    for seed in range(12):
+        values = noise("memory", 500, seed)
+        for place in places:
+            values[place:] = [value + 6.5 for value in values[place:]]
+        found = find_steps(values)
+        assert len(found) == 3, f"seed {seed}"
+        for step, place in zip(found, places, strict=True):
+            assert step.first <= place <= step.last, f"seed {seed}"
+
+
 @pytest.mark.parametrize("place", [397, 400, 403, 800, 1199])
 def test_a_long_series_has_no_seams(place: int) -> None:
     values = noise("normal", 2000, place)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,13 @@ def install(site: Path, module: str, distribution: str, version: str) -> None:
 def test_every_probe_is_examined_in_the_order_of_the_catalogue() -> None:
     seen = dict.fromkeys(line.probe for line in doctor.examine())
     assert tuple(seen) == KNOWN
+
+
+def test_json_has_what_the_lines_have(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["probes"] == [line._asdict() for line in doctor.examine()]
+    assert found["pytest"] == pytest.__version__
 
 
 def test_the_host_is_ready_everywhere() -> None:

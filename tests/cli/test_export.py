@@ -6,6 +6,9 @@ import csv
 import gzip
 import io
 import json
+import re
+import shutil
+import subprocess
 import tracemalloc
 from http.server import BaseHTTPRequestHandler
 from http.server import HTTPServer
@@ -28,6 +31,9 @@ from pytest_veo.units import Unit
 from pytest_veo.verdict import Finding
 from pytest_veo.verdict import Outcome
 from pytest_veo.verdict import Verdict
+from tests.archive.history import header
+from tests.archive.history import record
+from tests.archive.history import write
 
 
 CARD = "GPU-1a2b"
@@ -267,6 +273,31 @@ def test_a_leaks_lines_are_a_pprof_profile(
     ]
 
 
+@pytest.mark.skipif(shutil.which("go") is None, reason="pprof comes with Go")
+def test_pprof_itself_reads_the_profile(
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export(capsys, f"kept#{RUN}", "--format=pprof", "-o", "leaks.pb.gz")
+    words = ["go", "tool", "pprof", "-traces", "-sample_index=growth_space"]
+    told = subprocess.run(
+        [*words, str(tmp_path / "leaks.pb.gz")],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
+    kind, *samples, end = (
+        " ".join(part.split()) for part in re.split(r"-+\+-+\n", told)
+    )
+    # It leaves out what it takes for the arguments of a C++ template.
+    test = " ".join(LEAKS.replace("<&>", "").split())
+    assert (kind, end) == ("Type: growth_space", "")
+    assert samples == [
+        f"verdict: leak 64kB kept.append(make()) {test}",
+        f"verdict: leak 1.50kB return malloc(n) {test}",
+    ]
+
+
 def test_a_tracemalloc_snapshot_is_a_pprof_profile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -304,6 +335,39 @@ def test_junit_has_the_figures_as_properties(
         f"veo.torch.allocated.{CARD}.growth_bytes": "65536",
         f"veo.torch.allocated.{CARD}.per_run_bytes": "65536.0",
     }
+
+
+@pytest.mark.parametrize("form", ["prometheus", "junit", "codequality", "csv", "json"])
+def test_a_path_that_is_no_text_can_be_exported(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    form: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write("kept", header(0), record("test_\udcff"))
+    text = export(capsys, "kept", f"--format={form}")
+    assert form == "codequality" or "udcff" in text
+
+
+def test_code_quality_is_what_gitlab_takes(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (issue,) = json.loads(export(capsys, "kept", "--format=codequality"))
+    assert issue["check_name"] == "veo leak"
+    assert issue["location"] == {"path": "tests/test_a.py", "lines": {"begin": 1}}
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_table_is_written_in_parts_and_whole(
+    archive: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+) -> None:
+    whole = export(capsys, "kept", f"--format={form}")
+    monkeypatch.setattr("pytest_veo.cli.export._ROWS_AT_ONCE", 1)
+    assert export(capsys, "kept", f"--format={form}") == whole
 
 
 def test_tables_are_json_csv_and_parquet(

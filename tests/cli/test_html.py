@@ -57,6 +57,21 @@ def test_earlier_runs_can_be_left_out(tmp_path: Path) -> None:
     assert re.search(r'id="veo-past-', page.read_text())
 
 
+def test_what_could_not_be_read_is_told_beside_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = archived(archived(tmp_path / "kept", EARLIER))
+    for run_id in (RUN, EARLIER):
+        with (archive / "runs" / run_id / "records.jsonl").open("a") as lines:
+            lines.write("half a li")
+    page = tmp_path / "page.html"
+    assert main(["html", str(archive), "-o", str(page)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("veo html: 2 things could not be read: records.jsonl:9: ")
+    assert f"; {EARLIER}/records.jsonl:9: " in error
+    assert "2 lines could not be read." in page.read_text()
+
+
 def test_a_page_can_be_compared_with_the_run_before(tmp_path: Path) -> None:
     archive = tmp_path / "kept"
     run = runs.small()

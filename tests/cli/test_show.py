@@ -217,7 +217,7 @@ def test_a_half_written_line_is_counted_and_named_and_the_rest_shown(
     said = capsys.readouterr()
     assert LEAK.nodeid in said.out
     assert re.fullmatch(
-        r"veo show: 1 line could not be read: records\.jsonl:2: .+\n", said.err
+        r"veo show: 1 thing could not be read: records\.jsonl:2: .+\n", said.err
     )
 
 
@@ -229,7 +229,7 @@ def test_only_the_first_unread_lines_are_named(
     lines.write_text("7\n" * 5)
     assert main(["show", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        "veo show: 5 lines could not be read: records.jsonl:1: no JSON object; "
+        "veo show: 5 things could not be read: records.jsonl:1: no JSON object; "
         "records.jsonl:2: no JSON object; records.jsonl:3: no JSON object; "
         "and 2 more\n"
     )

@@ -12,9 +12,11 @@ import pyarrow.parquet  # noqa: F401
 import pytest
 
 import pytest_veo
+from pytest_veo.archive.record import RunHeader
 from pytest_veo.archive.store import Run
 from pytest_veo.archive.store import load_run
 from pytest_veo.archive.store import run_ids
+from pytest_veo.cli import main
 from pytest_veo.verdict import Outcome
 
 
@@ -136,6 +138,37 @@ def test_a_killed_worker_does_not_take_the_others_records_along(
     result.assert_outcomes(passed=3, failed=1)
     names = {record.nodeid.partition("::")[2] for record in only_run(pytester).records}
     assert names == {"test_it[0]", "test_it[2]", "test_it[3]"}
+
+
+def test_fixtures_that_do_not_give_back_are_kept_too(
+    check: Check, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(
+        """
+        import pytest
+
+        kept = []
+
+        @pytest.fixture(scope="module")
+        def keeping():
+            kept.append(bytearray(5_000_000))
+
+        def test_one(keeping):
+            pass
+        """,
+        "--veo-archive=kept",
+    )
+    run = only_run(pytester)
+    ((name, verdict),) = run.header.fixtures
+    assert (name, verdict.outcome) == ("keeping (module)", Outcome.RETENTION)
+    assert RunHeader.from_dict(run.header.to_dict()) == run.header
+    capsys.readouterr()
+    assert main(["show", str(pytester.path / "kept")]) == 0
+    shown = capsys.readouterr().out
+    assert "fixtures that did not give back: 1\n  keeping (module): kept 4.8" in shown
+    words = ["html", str(pytester.path / "kept"), "-o", str(pytester.path / "x.html")]
+    assert main(words) == 0
+    assert "keeping (module)" in (pytester.path / "x.html").read_text()
 
 
 def test_numbers_and_strings_only(check: Check, pytester: pytest.Pytester) -> None:
@@ -335,7 +368,7 @@ def test_a_run_knows_its_commit_branch_job_and_shard(
         "CI_COMMIT_SHA": "c0ffee1234567",
         "CI_COMMIT_REF_NAME": "topic/x",
         "CI_JOB_NAME": "gpu",
-        "CI_JOB_ID": "7",
+        "CI_PIPELINE_ID": "7",
         "CI_NODE_INDEX": "2",
         "CI_NODE_TOTAL": "8",
     }.items():

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pytest_veo.archive.figures import HOST
 from pytest_veo.archive.store import load_run
+from pytest_veo.archive.track import no_track
 
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_veo.archive.record import Record
     from pytest_veo.archive.record import RunHeader
     from pytest_veo.archive.store import Run
+    from pytest_veo.archive.track import Track
 
 
 FRAME_STATISTICS = ("p50_ns", "p95_ns", "p99_ns", "max_ns", "mad_ns")
@@ -49,13 +51,13 @@ class FrameTime(NamedTuple):
     value_ns: float
 
 
-def read(archive: str, run_id: str) -> Run:
+def read(archive: str, run_id: str, track: Track = no_track) -> Run:
     """The run; of a test that ran more than once, the last time.
 
     Raises:
         ArchiveError: it is not there or cannot be read.
     """
-    found = load_run(archive, run_id)
+    found = load_run(archive, run_id, track=track)
     last = {record.nodeid: record for record in found.records}
     return found._replace(records=tuple(last.values()))
 

@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 from pytest_veo.archive.query import Engine
 from pytest_veo.archive.store import run_ids
+from pytest_veo.archive.track import no_track
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Mapping
     from pathlib import Path
+
+    from pytest_veo.archive.track import Track
 
 
 RUNS = 30
@@ -31,13 +34,16 @@ class Past(NamedTuple):
     unread: tuple[str, ...] = ()
 
 
-def read_past(archive: str | Path, run_id: str, runs: int = RUNS) -> Past:
+def read_past(
+    archive: str | Path, run_id: str, runs: int = RUNS, track: Track = no_track
+) -> Past:
     """What the runs before one of an archive measured.
 
     Args:
         archive: a folder, or any URL that fsspec knows.
         run_id: the run that is shown.
         runs: how many of the latest runs before it.
+        track: shows how far it has come.
 
     Raises:
         ArchiveError: no archive at this place.
@@ -45,7 +51,7 @@ def read_past(archive: str | Path, run_id: str, runs: int = RUNS) -> Past:
     earlier = tuple(each for each in run_ids(archive) if each < run_id)[-runs:]
     if not earlier or not runs:
         return Past()
-    engine = Engine(archive, runs=earlier)
+    engine = Engine(archive, runs=earlier, track=track)
     rows = engine.table("counters")
     names = ("nodeid", "counter", "device", "run_id", "growth")
     columns = [rows[name].tolist() for name in names]

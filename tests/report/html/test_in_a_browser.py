@@ -56,6 +56,16 @@ def test_nothing_is_on_the_console_and_nothing_is_loaded(
     assert [each for each in opened.asked if each != "data:,"] == []
 
 
+def test_what_is_printed_has_the_plots_that_nobody_scrolled_to(open_page: Open) -> None:
+    opened = open_page(runs.small())
+    plots = opened.page.locator(".plot")
+    waiting = opened.page.locator(".plot:not(:has(canvas))")
+    assert waiting.count() > 0
+    opened.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert (waiting.count(), plots.count()) == (0, plots.locator("canvas").count())
+    assert opened.console == []
+
+
 @pytest.mark.parametrize("width", [1280, 390], ids=["wide", "phone"])
 def test_nothing_is_wider_than_the_screen(open_page: Open, width: int) -> None:
     opened = open_page(runs.hostile(), width=width)

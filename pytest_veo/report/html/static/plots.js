@@ -43,6 +43,15 @@ const sized = new ResizeObserver((entries) => {
   }
 });
 
+// Paper shows what nobody has scrolled to.
+addEventListener("beforeprint", () => {
+  for (const figure of document.querySelectorAll(".plot")) {
+    if (!figure.draw || figure.chart) continue;
+    seen.unobserve(figure);
+    figure.draw();
+  }
+});
+
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const chart of drawn) chart.redraw(false, false);
 });
