@@ -137,7 +137,7 @@ def floor_of(counter: Counter, series: Sequence[int]) -> float:
         return 0.3 * ARENA_BYTES if arenas_only else 4096.0
     if counter.rung is Rung.DRIVER or not counter.exact:
         return float(max(counter.step, 4096) if counter.unit is Unit.BYTES else 1)
-    return 0.3 if counter.unit is Unit.COUNT else 1.0
+    return 0.1 if counter.unit is Unit.COUNT else 1.0
 
 
 def large_of(counter: Counter) -> float | None:
@@ -187,6 +187,7 @@ class Confirmation:
         table = _Table(before, self._limits, self._tolerated)
         began = self._clock()
         steady_ns, stopped = 0, ""
+        ended_ns, shortest_ns = 0, self._limits.time_ns
         waits: Sequence[float] = LONG_WAITS_S
         while table.runs < self._limits.most_runs and not stopped:
             why = self._runs.run()
@@ -200,7 +201,10 @@ class Confirmation:
             before = after
             spent_ns = self._clock() - began
             stopped = why or self._out_of_time(spent_ns, table.runs)
-            table.quiet_runs = self._limits.quiet_runs_of(spent_ns // table.runs)
+            # Runs that had to be waited for are no measure of what quiet ones take.
+            shortest_ns = min(shortest_ns, spent_ns - ended_ns)
+            ended_ns = spent_ns
+            table.quiet_runs = self._limits.quiet_runs_of(shortest_ns)
             if not _is_time_to_look(table.runs):
                 continue
             courses = table.courses()
