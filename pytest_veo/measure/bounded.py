@@ -7,6 +7,7 @@ so the place has to account for what was measured.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 from typing import NamedTuple
 
@@ -54,6 +55,11 @@ class Filling(NamedTuple):
     ceiling_entries: int
     held_bytes: int
     """Of an entry, about."""
+    runs_left: int
+    """Runs until it, and each that fills beside it, is full."""
+    is_weighed: bool
+    """Whether what it holds accounts for the growth closely. If not, C objects that
+    cannot be weighed may account for it, or something beside it."""
 
     @property
     def projected_bytes(self) -> int:
@@ -61,7 +67,8 @@ class Filling(NamedTuple):
         return max(0, self.ceiling_entries - self.entries) * self.held_bytes
 
     def __str__(self) -> str:
-        return f"{self.path} ({self.limit}, {self.entries} in use)"
+        unsure = "" if self.is_weighed else ", not all of it weighed"
+        return f"{self.path} ({self.limit}, {self.entries} in use{unsure})"
 
 
 def filling(
@@ -107,6 +114,11 @@ def filling(
         entries=main.entries,
         ceiling_entries=main.ceiling_entries or main.entries,
         held_bytes=round(main.held_bytes),
+        runs_left=max(
+            math.ceil((place.places_left or 0) / place.entries_per_run)
+            for place in limited
+        ),
+        is_weighed=_BESIDE_OTHERS.covers(blocks_per_run, heap_bytes_per_run, weight),
     )
 
 

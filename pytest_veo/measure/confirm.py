@@ -71,6 +71,8 @@ class Limits(NamedTuple):
     quiet_ns: int = 0
     """If that many take less than this, as many as it has room for do, up to
     `MOST_QUIET_RUNS`: malloc serves several runs from stock before it grows."""
+    fill_ns: int = 0
+    """Time that filling a bounded place may take."""
 
     def quiet_runs_of(self, run_ns: int) -> int:
         """How many quiet runs clear a counter, if one takes so long."""
@@ -118,6 +120,15 @@ class Confirmed(NamedTuple):
             for index, course_ in enumerate(self.courses)
             if course_ is Course.UNDECIDED
             and min(deltas(self.series[index])[1:], default=0) > 0
+        )
+
+    def would_pile_up(self, runs: int) -> bool:
+        """Whether so many runs more would do harm."""
+        return any(
+            most is not None and slope(series) * runs >= most
+            for most, series in zip(
+                map(_most_of, self.layout), self.series, strict=True
+            )
         )
 
     @property

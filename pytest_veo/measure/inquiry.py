@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib.util
+import time
 from typing import TYPE_CHECKING
 
 from pytest_veo.budget import LeakBudget
@@ -61,6 +62,10 @@ SHORT_RUN_NS = 100_000_000
 QUIET_NS = 20_000_000
 """Time that re-runs without any growth may take before they clear a test."""
 DEEP_QUIET_NS = 100_000_000
+"""The same at level deep."""
+FILL_NS = 1_000_000_000
+"""Time that filling a bounded place may take, to see whether growth ends then."""
+DEEP_FILL_NS = 5_000_000_000
 """The same at level deep."""
 
 
@@ -138,6 +143,11 @@ class Inquiry:
     ) -> Verdict:
         """The verdict once innocent reasons for steady growth were looked for."""
         place = self._find_filling(item, shown)
+        if place is not None and not place.is_weighed:
+            full = self._run_until_full(item, shown, place, limits)
+            if full is not None and rule(first, full, budget).is_leak:
+                shown = full
+                place = self._find_filling(item, shown)
         if place is not None:
             return into_bounded_place(verdict, place, budget)
         if shown.run_ns * LONG_RUNS < limits.patience_ns:
@@ -191,6 +201,26 @@ class Inquiry:
             after = self.settle(item, before)
             grown = census.grown(runs)
             return filling_of(grown, before, after, runs, shown.slopes())
+
+    def _run_until_full(
+        self, item: pytest.Item, shown: Confirmed, place: Filling, limits: Limits
+    ) -> Confirmed | None:
+        """What re-runs show once the place is full; None if that takes too much.
+
+        What C objects hold cannot be weighed: growth beside them shows when no more
+        of them are kept.
+        """
+        runs = place.runs_left
+        if runs > limits.most_runs or runs * shown.run_ns > limits.fill_ns:
+            return None
+        if shown.would_pile_up(runs):
+            return None
+        deadline = time.perf_counter_ns() + limits.fill_ns
+        with self._rerunning(item) as rerunner:
+            for _ in range(runs):
+                if rerunner.run() or time.perf_counter_ns() > deadline:
+                    return None
+        return self._run_again(item, limits._replace(patience_ns=0))
 
     def _explain(self, item: pytest.Item, shown: Confirmed) -> tuple[str, ...]:
         """Where a confirmed leak is allocated and who holds it, as lines."""
@@ -261,4 +291,5 @@ def _limits(
         suspects=None if deep else frozenset(suspects),
         quiet_runs=3 if deep else hasty_runs,
         quiet_ns=DEEP_QUIET_NS if deep else 0 if is_hasty else QUIET_NS,
+        fill_ns=DEEP_FILL_NS if deep else FILL_NS,
     )

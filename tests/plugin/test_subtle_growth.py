@@ -85,7 +85,9 @@ def test_rare_and_tiny_leaks_are_found_at_deep_and_their_twins_are_clean(
 
 
 BOUNDED = """
+    import ctypes
     import functools
+    import hashlib
     import itertools
     import sqlite3
     import typing
@@ -115,6 +117,17 @@ BOUNDED = """
         Shop.cache[turn] = "shop" * 20
         Shop.tags[turn] = frozenset((turn, "tag"))
 
+    @functools.lru_cache(maxsize=200)
+    def hashed(turn):
+        return hashlib.blake2b(b"%d" % turn)
+
+    @functools.lru_cache(maxsize=200)
+    def digest(turn):
+        return hashlib.sha256(b"%d" % turn)
+
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+
     @functools.lru_cache(maxsize=300)
     def connect(turn):
         return sqlite3.connect(":memory:", check_same_thread=False)
@@ -137,6 +150,12 @@ def test_bounded_places_of_every_kind_are_no_leak_and_a_list_beside_them_is(
     def test_a_list_beside_them():
         look_up(next(turns))
         kept.append([object() for _ in range(40)])
+
+    def test_c_objects_that_cannot_be_weighed():
+        assert hashed(next(turns))
+
+    def test_memory_of_c_code_beside_them():
+        assert digest(next(turns)) and libc.malloc(4_000)
     """,
         *LIGHT,
         level=level,
@@ -145,6 +164,8 @@ def test_bounded_places_of_every_kind_are_no_leak_and_a_list_beside_them_is(
         "test_classes_in_the_caches_of_typing": "PASSED",
         "test_two_tables_that_are_emptied_together": "PASSED",
         "test_a_list_beside_them": "FAILED",
+        "test_c_objects_that_cannot_be_weighed": "PASSED",
+        "test_memory_of_c_code_beside_them": "FAILED",
     }
 
 
