@@ -27,7 +27,7 @@ def test_threads_that_end_late_are_no_leak_and_those_that_do_not_are(
         go_on = threading.Event()
 
         def test_ends_late():
-            threading.Timer(0.6, str).start()
+            threading.Timer(0.25, str).start()
 
         def test_never_ends():
             threading.Thread(target=go_on.wait, daemon=True).start()
@@ -38,6 +38,33 @@ def test_threads_that_end_late_are_no_leak_and_those_that_do_not_are(
     assert outcomes(result) == {"test_ends_late": "PASSED", "test_never_ends": "FAILED"}
     result.stdout.fnmatch_lines(
         ["  test_it.py::test_never_ends: leaked 1 thread a run (host.threads)"]
+    )
+
+
+def test_what_stays_beside_threads_that_end_late_is_a_leak(check: Check) -> None:
+    result = check(
+        """
+        import threading
+        import time
+
+        kept = []
+
+        def test_keeps_nothing():
+            threading.Thread(target=time.sleep, args=(0.2,)).start()
+
+        def test_keeps_a_buffer():
+            threading.Thread(target=time.sleep, args=(0.2,)).start()
+            kept.append(bytearray(3_000))
+        """,
+        *LIGHT,
+        level="fast",
+    )
+    assert outcomes(result) == {
+        "test_keeps_nothing": "PASSED",
+        "test_keeps_a_buffer": "FAILED",
+    }
+    result.stdout.fnmatch_lines(
+        ["  test_it.py::test_keeps_a_buffer: leaked * KiB a run (host.heap)"]
     )
 
 
