@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_veo.budget import LeakBudget
 from pytest_veo.budget import Level
+from pytest_veo.evidence import frozen
 from pytest_veo.measure.bounded import filling_of
 from pytest_veo.measure.confirm import Confirmation
 from pytest_veo.measure.confirm import Confirmed
@@ -329,16 +330,17 @@ class Inquiry:
     def _rerunning(self, item: pytest.Item, count: int = 1) -> Iterator[Rounds]:
         """While re-runs of ours go on, so many a round."""
         self.is_rerunning = True
+        is_frozen = self._settings.freeze or frozen.count() > 0
         try:
             with Rerunner(item) as rerunner:
                 waits_s = WAITS_S if self._ends_late else ()
                 yield Rounds(rerunner, self._meter, count=count, waits_s=waits_s)
         finally:
             self.is_rerunning = False
-            if self._settings.freeze:
-                gc.freeze()
-            else:
+            if not self._settings.freeze:
                 gc.unfreeze()
+            if is_frozen:
+                gc.freeze()
 
 
 def _limits(
