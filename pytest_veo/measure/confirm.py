@@ -41,6 +41,8 @@ MOST_HANDLES = 40
 """Descriptors, threads or children that confirming may pile up."""
 MOST_BYTES = 256 << 20
 """Memory that confirming may pile up."""
+SMALL_BYTES = float(16 << 10)
+"""Growth of the native heap a run that may come out of an allocator's own stock."""
 PILED_UP = "more would have piled up too much"
 MOST_QUIET_RUNS = 12
 LEAST_RUNS_TO_PILE_UP = 5
@@ -129,6 +131,14 @@ class Confirmed(NamedTuple):
             for most, series in zip(
                 map(_most_of, self.layout), self.series, strict=True
             )
+        )
+
+    @property
+    def is_of_heap_alone(self) -> bool:
+        """Whether only the native heap grows, by little: malloc's stock may fill."""
+        growing = self.growing()
+        return [self.layout[place].key for place in growing] == ["host.heap"] and (
+            slope(self.series[growing[0]]) < SMALL_BYTES
         )
 
     @property
@@ -309,7 +319,7 @@ class _Table:
             floor=max(floor_of(counter, series), self._tolerated[place]),
             large=large_of(counter),
             tiny=tiny_of(counter),
-            small=float(16 << 10) if counter.key == "host.heap" else 0.0,
+            small=SMALL_BYTES if counter.key == "host.heap" else 0.0,
             quiet_runs=self.quiet_runs,
         )
         found = course(series, rule)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from pytest_veo.budget import LeakBudget
 from pytest_veo.budget import Level
 from pytest_veo.evidence import frozen
+from pytest_veo.measure import stock
 from pytest_veo.measure.bounded import filling_of
+from pytest_veo.measure.confirm import MOST_QUIET_RUNS
 from pytest_veo.measure.confirm import Confirmation
 from pytest_veo.measure.confirm import Confirmed
 from pytest_veo.measure.confirm import Limits
@@ -174,16 +176,29 @@ class Inquiry:
             place, rested = self._place_of(item, rested, limits)
             if place is not None:
                 return into_bounded_place(verdict, place, budget)
-        elif verdict.is_leak and shown.run_ns * LONG_RUNS < limits.patience_ns:
-            # Cheap to be patient: growth that ends after all was no leak.
-            rested = self._run_again(item, limits)
-            if not has_piled_up(shown):  # those that stay were waited for
-                rested = self._from_rest_to_rest(item, rested, limits, count)
+        elif verdict.is_leak:
+            rested = self._patiently(item, shown, limits, count)
             verdict = rule(first, rested, budget)
         if verdict.is_leak and self._settings.evidence != "off":
             lines = self._explain(item, rested)
             return verdict._replace(evidence=lines)
         return verdict
+
+    def _patiently(
+        self, item: pytest.Item, shown: Confirmed, limits: Limits, count: int
+    ) -> Confirmed:
+        """What more re-runs show, where they are cheap or chance may play a part."""
+        may_be_stock = shown.is_of_heap_alone
+        if may_be_stock:
+            stock.fill()
+            # Whoever takes from a full stock shows only when it is used up.
+            limits = limits._replace(quiet_runs=MOST_QUIET_RUNS)
+        elif shown.run_ns * LONG_RUNS >= limits.patience_ns:
+            return shown
+        again = self._run_again(item, limits)
+        if has_piled_up(shown):  # those that stay were waited for
+            return again
+        return self._from_rest_to_rest(item, again, limits, count)
 
     def _place_of(
         self, item: pytest.Item, shown: Confirmed, limits: Limits
@@ -193,8 +208,10 @@ class Inquiry:
         if place is None or place.is_weighed:
             return place, shown
         full = self._run_until_full(item, shown, place, limits)
-        if full is None or not full.growing():
+        if full is None:
             return place, shown
+        if not full.growing():
+            return place._replace(is_weighed=True), shown
         return self._find_filling(item, full), full
 
     def _from_rest_to_rest(
@@ -269,7 +286,7 @@ class Inquiry:
                 return None
             after = self.settle(item, before)
             grown = census.grown(runs)
-            return filling_of(grown, before, after, runs, shown.slopes())
+            return filling_of(grown, before, after, runs, shown)
 
     def _run_until_full(
         self, item: pytest.Item, shown: Confirmed, place: Filling, limits: Limits

@@ -36,6 +36,7 @@ WAITS_S = (0.1, 0.2, 0.4, 0.8, 1.0)
 STRAYS_WAITS_S = (0.1, 0.2, 0.4, 0.8)
 FEW_STRAYS = 3
 """Fewer are not waited for: a pool's first threads stay."""
+_OF_NO_ARENA = (0, 1)
 _RUNNERS = (THREADS, CHILDREN)
 
 
@@ -97,7 +98,7 @@ def anything_stays(shown: Confirmed, late: Glance) -> bool:
         counter.device == HOST
         and counter.rung <= Rung.DRIVER
         and late.values[place] - shown.series[place][1]
-        >= floor_of(counter, ()) * (shown.runs - 1)
+        >= floor_of(counter, shown.series[place]) * (shown.runs - 1)
         for place, counter in enumerate(shown.layout)
     )
 
@@ -150,7 +151,7 @@ def floor_of_round(count: int) -> Callable[[Counter], float]:
     """The mean growth below which a counter is flat over rounds of so many runs."""
 
     def floor(counter: Counter) -> float:
-        return count * floor_of(counter, ())
+        return count * floor_of(counter, _OF_NO_ARENA)
 
     return floor
 

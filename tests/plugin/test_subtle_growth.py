@@ -77,7 +77,8 @@ def test_rare_and_tiny_leaks_are_found_at_deep_and_their_twins_are_clean(
         import itertools
 
         libc = ctypes.CDLL(None)
-        libc.strdup.restype = ctypes.c_void_p
+        libc.strdup.restype = libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p] + 5 * [ctypes.c_long]
         libc.free.argtypes = [ctypes.c_void_p]
         runs = itertools.count(1)
         kept = []
@@ -98,6 +99,9 @@ def test_rare_and_tiny_leaks_are_found_at_deep_and_their_twins_are_clean(
 
         def test_native_string_that_is_freed():
             libc.free(libc.strdup(b"x" * 100))
+
+        def test_raw_mapping():
+            assert libc.mmap(None, 16_384, 3, 0x22, -1, 0)
         """,
         *LIGHT,
         level="deep",
@@ -108,6 +112,7 @@ def test_rare_and_tiny_leaks_are_found_at_deep_and_their_twins_are_clean(
         "test_buffer_that_is_emptied": "PASSED",
         "test_native_string": "FAILED",
         "test_native_string_that_is_freed": "PASSED",
+        "test_raw_mapping": "FAILED",
     }
 
 

@@ -17,6 +17,7 @@ from pytest_veo.measure.meter import Glance
 from pytest_veo.measure.meter import Meter
 from pytest_veo.memory.leak import Course
 from pytest_veo.probes.host import HEAP
+from pytest_veo.probes.host import MAPPED
 from pytest_veo.probes.host import THREADS
 from pytest_veo.testing import ScriptedProbe
 
@@ -148,3 +149,4 @@ def test_rounds_are_told_by_run() -> None:
     assert told.series == ((1, 1, 1, 1, 2), (0, 125, 250, 375, 500))
     assert told.runs == 32
     assert floor_of_round(8)(HEAP) == 8 * 24
+    assert floor_of_round(1)(MAPPED) == 4_096
