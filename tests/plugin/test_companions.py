@@ -582,8 +582,13 @@ def test_all_companions_at_once_name_the_leaks_and_set_wide_fixtures_up_once(
         ],
         level="deep",
     )
-    names = ("TestCase::test_{}", "test_sized[{}]", "test_async_{}", "test_parts_{}")
-    names += ("test_it.{}",)
+    names = [
+        "TestCase::test_{}",
+        "test_sized[{}]",
+        "test_async_{}",
+        "test_parts_{}",
+        "test_it.{}",
+    ]
     ends = dict(line.split()[1::-1] for line in result.outlines if "::" in line[:30])
     told = {name: word for name, word in ends.items() if word in ("PASSED", "FAILED")}
     assert told == {
