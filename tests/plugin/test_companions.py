@@ -400,7 +400,7 @@ def test_a_leaking_doctest_is_named_when_rerunfailures_runs_it_again(
 
         def leaks():
             """
-            >>> kept.append(bytearray(100_000))
+            >>> kept.append(bytearray(1_572_832))
             """
         ''',
         *QUICK,
@@ -410,7 +410,7 @@ def test_a_leaking_doctest_is_named_when_rerunfailures_runs_it_again(
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["  test_it.py::test_it.leaks: leaked 9[78].? KiB a run (host.heap)"]
+        ["  test_it.py::test_it.leaks: leaked 1.5 MiB a run (host.heap)"]
     )
 
 
