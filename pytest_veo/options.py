@@ -12,6 +12,8 @@ from typing import Any
 
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pytest
 
 
@@ -211,6 +213,18 @@ def add_options(parser: pytest.Parser) -> None:
         "foreign, too",
     )
     parser.addini("veo_strict", "as --veo-strict", type="bool", default=False)
+
+
+def wrong_level(arguments: Iterable[str]) -> str | None:
+    """The first level on a command line that does not exist, which argparse words ill.
+
+    It calls `deepest` in `--veo-leak-check=deepest` an argument that it ignored.
+    """
+    for argument in arguments:
+        name, is_given, level = argument.partition("=")
+        if name == "--veo-leak-check" and is_given and level not in LEVELS:
+            return level
+    return None
 
 
 def text(config: pytest.Config, name: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -36,9 +37,20 @@ _MARKERS = (
 )
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(
+    parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
+) -> None:
     """Declare the options and ini keys."""
     options.add_options(parser)
+    config: Any = pluginmanager.get_plugin("pytestconfig")
+    wrong = options.wrong_level(map(str, config.invocation_params.args))
+    if wrong is not None:
+        from pytest_veo import settings  # which only a slip is worth
+
+        try:
+            settings.level_of(wrong, "--veo-leak-check")
+        except BadSetting as error:
+            raise pytest.UsageError(str(error)) from None
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

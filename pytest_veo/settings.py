@@ -68,7 +68,7 @@ def resolve(config: pytest.Config) -> Settings:
     def read(name: str) -> tuple[str, str]:
         return text(config, name)
 
-    level = _level(*read("leak_check"))
+    level = level_of(*read("leak_check"))
     return Settings(
         level=level,
         probes=_probes(*read("probes"), default=()),
@@ -102,7 +102,12 @@ def _strict(config: pytest.Config) -> bool:
         ) from error
 
 
-def _level(text: str, place: str) -> Level:
+def level_of(text: str, place: str) -> Level:
+    """The level of this name.
+
+    Raises:
+        BadSetting: there is none; the message names the place and the allowed ones.
+    """
     return Level(_one_of(text, place, allowed=tuple(level.value for level in Level)))
 
 
@@ -262,7 +267,7 @@ def _apply(
     given = marker.kwargs
     changes: dict[str, Any] = {}
     if "level" in given:
-        changes["level"] = _level(str(given["level"]), f"{place}(level)")
+        changes["level"] = level_of(str(given["level"]), f"{place}(level)")
     if "tolerance" in given:
         own = _tolerances(str(given["tolerance"]), f"{place}(tolerance)")
         changes["tolerances"] = own + budget.tolerances
@@ -291,7 +296,10 @@ def _patterns(value: object, place: str) -> tuple[str, ...]:
 def _allowance(
     given: Mapping[str, Any], place: str, today: datetime.date
 ) -> Allowance | None:
-    allow = given.get("allow", True)
+    if "allow" not in given:
+        name = "reason" if "reason" in given else "until"
+        raise BadSetting(f"{place}({name}): belongs to an allowance, add allow=True")
+    allow = given["allow"]
     if not isinstance(allow, bool):
         raise BadSetting(f"{place}(allow): {allow!r} is neither True nor False")
     if not allow:

@@ -52,6 +52,7 @@ _LOOSE = re.compile(r"(limit|max|max_?num|maximum|bound)$")
 _WORKERS = re.compile(r"max_?(workers|threads|processes)$")
 """Names that limit only what works: a pool's threads, not its jobs."""
 _WORKING = re.compile(r"thread|worker|process", re.I)
+_JOBS = re.compile(r"queue|job|task|pending|request", re.I)
 _CONSTANT = re.compile(
     r"^(?!.*(ttl|age|time|sec|byte|_[kmg]i?b)).*(max|limit|size|capac)"
 )
@@ -233,7 +234,7 @@ def _limit(pairs: list[tuple[str, object]], owner: str, entries: int) -> Bound |
     patterns = [_STRICT]
     if _OWNER.search(owner):
         patterns.append(_LOOSE)
-    if _WORKING.search(owner):
+    if _WORKING.search(owner) and not _JOBS.search(owner):
         patterns.append(_WORKERS)
     named = [
         (name, value)

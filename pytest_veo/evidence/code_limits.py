@@ -7,6 +7,7 @@ container's length with a number, and takes entries out, keeps it small.
 from __future__ import annotations
 
 import dis
+import itertools
 import types
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -48,7 +49,7 @@ def _limits(code: types.CodeType, name: str, values: Mapping[str, object]) -> li
 
 
 def _matters(step: dis.Instruction) -> bool:
-    is_used = step.opname.startswith(("LOAD_", "CALL", "COMPARE"))
+    is_used = step.opname.startswith(("LOAD_", "CALL", "COMPARE", "POP_JUMP"))
     return is_used or step.opname in _REMOVING_OPS
 
 
@@ -59,13 +60,35 @@ def _compared_with(
     measured = _last_load_before(steps, "CALL")
     if measured is None or measured[0].argval != name:
         return None
-    limit = _last_load_before(steps[measured[1] + 1 :], "COMPARE")
-    if limit is None:
+    rest = steps[measured[1] + 1 :]
+    limit = _last_load_before(rest, "COMPARE")
+    if limit is None or _depends_on_more(rest[limit[1] + 1 :]):
         return None
     value: Any = limit[0].argval
     if type(value) is str and limit[0].opname != "LOAD_CONST":
         value = values.get(value)
     return value if type(value) is int else None
+
+
+def _depends_on_more(steps: list[dis.Instruction]) -> bool:
+    """Whether a further comparison has to hold before anything is taken out.
+
+    `if len(HEAP) > 100 and cancelled / len(HEAP) > 0.5` is no limit: a heap of timers
+    of which none is cancelled grows for ever.
+
+    Args:
+        steps: those after the comparison with the length, its jump first.
+    """
+    if not steps or "JUMP" not in steps[0].opname:
+        return False
+    way_out = steps[0].argval
+    for step, following in itertools.pairwise(steps[1:]):
+        if step.argval in _REMOVING or step.opname in _REMOVING_OPS:
+            return False
+        is_asked = step.opname.startswith("COMPARE") and "JUMP" in following.opname
+        if is_asked and following.argval == way_out:
+            return True
+    return False
 
 
 def _last_load_before(

@@ -11,15 +11,13 @@ from __future__ import annotations
 import collections
 import dataclasses
 import gc
-import sys
 from typing import Any
 
+from pytest_veo.evidence import frozen
 from pytest_veo.evidence import objects
 from pytest_veo.evidence import roots
 
 
-_INTERPRETERS_OWN = 5000 if sys.version_info[:2] == (3, 12) else 0
-"""CPython 3.12 keeps its immortal objects, some hundreds, with the frozen ones."""
 _OFTEN = 0.5  # of the runs: what comes more rarely is not the test's
 _MOST_TYPES = 12
 _BEARERS = ("Thread", "Process", "Popen", "Task", "Session", "Connection")
@@ -57,8 +55,7 @@ class Nursery:
 
     def open(self) -> None:
         """Put everything aside that exists; collect before, or garbage stays."""
-        frozen = gc.get_freeze_count()
-        self._was_frozen = frozen if frozen > _INTERPRETERS_OWN else 0
+        self._was_frozen = frozen.count()
         if self._was_frozen:
             self.note = (
                 f"gc.freeze was in force ({self._was_frozen} objects): "

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import gc
+import queue
 import sys
 import types
 from collections.abc import Iterable
@@ -187,7 +188,7 @@ def function_name(function: types.FunctionType) -> str:
 
 
 def length_of(obj: object) -> int:
-    """Entries of a dict, list, set, deque or of a subclass; -1 for others."""
+    """Entries of a dict, list, set, deque, SimpleQueue or a subclass; -1 for others."""
     kind = type(obj)
     for base, length in _LENGTHS:
         if is_subtype(kind, base):
@@ -200,4 +201,5 @@ _LENGTHS: tuple[tuple[type, Any], ...] = (
     (list, list.__len__),
     (set, set.__len__),
     (collections.deque, collections.deque.__len__),
+    (queue.SimpleQueue, queue.SimpleQueue.qsize),
 )

@@ -23,6 +23,10 @@ MOST_BYTES = 256 << 20
 """Memory that confirming may pile up."""
 
 
+SMALL_BYTES = float(16 << 10)
+"""Growth of the native heap a run that may come out of an allocator's own stock."""
+
+
 def floor_of(counter: Counter, series: Sequence[int]) -> float:
     """Mean growth a run below which a counter is called flat."""
     if counter.key == "host.heap":
@@ -34,7 +38,7 @@ def floor_of(counter: Counter, series: Sequence[int]) -> float:
         return 0.3 * ARENA_BYTES if arenas_only else 4096.0
     if counter.rung is Rung.DRIVER or not counter.exact:
         return float(max(counter.step, 4096) if counter.unit is Unit.BYTES else 1)
-    return 0.3 if counter.unit is Unit.COUNT else 1.0
+    return 0.1 if counter.unit is Unit.COUNT else 1.0
 
 
 def large_of(counter: Counter) -> float | None:

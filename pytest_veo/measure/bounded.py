@@ -7,20 +7,23 @@ so the place has to account for what was measured.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 from typing import NamedTuple
 
 from pytest_veo.measure.meter import growth
 from pytest_veo.memory.snapshot import HOST
+from pytest_veo.probes.host import BLOCKS
+from pytest_veo.probes.host import HEAP
 from pytest_veo.units import Unit
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from collections.abc import Sequence
 
     from pytest_veo.evidence.places import GrownPlace
     from pytest_veo.evidence.retained import Weight
+    from pytest_veo.measure.confirm import Confirmed
     from pytest_veo.measure.meter import Glance
 
 
@@ -54,6 +57,11 @@ class Filling(NamedTuple):
     ceiling_entries: int
     held_bytes: int
     """Of an entry, about."""
+    runs_left: int
+    """Runs until it, and each that fills beside it, is full."""
+    is_weighed: bool
+    """Whether what it holds accounts for the growth closely. If not, C objects that
+    cannot be weighed may account for it, or something beside it."""
 
     @property
     def projected_bytes(self) -> int:
@@ -61,7 +69,8 @@ class Filling(NamedTuple):
         return max(0, self.ceiling_entries - self.entries) * self.held_bytes
 
     def __str__(self) -> str:
-        return f"{self.path} ({self.limit}, {self.entries} in use)"
+        unsure = "" if self.is_weighed else ", not all of it weighed"
+        return f"{self.path} ({self.limit}, {self.entries} in use{unsure})"
 
 
 def filling(
@@ -70,6 +79,7 @@ def filling(
     blocks_per_run: float,
     heap_bytes_per_run: float,
     handles_per_run: float,
+    steady: frozenset[str],
 ) -> Filling | None:
     """The bounded place that accounts for the growth; None if none does.
 
@@ -78,6 +88,8 @@ def filling(
         blocks_per_run: Python blocks, measured over the same runs.
         heap_bytes_per_run: native heap, likewise.
         handles_per_run: the most of threads, descriptors and children.
+        steady: the counters whose growth repeats. Only that must be accounted for;
+            the rest may be nothing, as a full place shows.
     """
     from pytest_veo.evidence.retained import Weight
 
@@ -93,10 +105,12 @@ def filling(
     of_handles = alone and handles_per_run > 0
     weight = sum((place.weight_per_run for place in bounded), Weight())
     is_known = not (alone and weight.is_at_least)
+    steady_blocks = blocks_per_run if BLOCKS.key in steady else 0
+    steady_bytes = heap_bytes_per_run if HEAP.key in steady else 0
     if (
         is_known
         and not of_handles
-        and not slack.covers(blocks_per_run, heap_bytes_per_run, weight)
+        and not slack.covers(steady_blocks, steady_bytes, weight)
     ):
         return None
     limited = [place for place in bounded if place.is_bounded]
@@ -107,6 +121,12 @@ def filling(
         entries=main.entries,
         ceiling_entries=main.ceiling_entries or main.entries,
         held_bytes=round(main.held_bytes),
+        runs_left=max(
+            math.ceil((place.places_left or 0) / place.entries_per_run)
+            for place in limited
+        ),
+        is_weighed={BLOCKS.key, HEAP.key}.issuperset(steady)
+        and _BESIDE_OTHERS.covers(blocks_per_run, heap_bytes_per_run, weight),
     )
 
 
@@ -115,7 +135,7 @@ def filling_of(
     before: Glance,
     after: Glance,
     runs: int,
-    slopes: Mapping[str, float],
+    shown: Confirmed,
 ) -> Filling | None:
     """As `filling`, from the figures before and after the re-runs.
 
@@ -124,9 +144,10 @@ def filling_of(
         before: figures.
         after: figures.
         runs: how many there were.
-        slopes: growth a run of each counter over more runs: a table that doubles
-            makes a leap that few runs do not level out.
+        shown: what more runs showed: a table that doubles makes a leap that few runs
+            do not level out.
     """
+    slopes = shown.slopes()
     change = dict(zip(after.layout, growth(before, after), strict=True))
     per_run = {
         counter.key: min(amount / runs, slopes.get(counter.key, amount / runs))
@@ -137,11 +158,13 @@ def filling_of(
         for counter, amount in change.items()
         if counter.always and counter.device == HOST and counter.unit is Unit.COUNT
     ]
+    places = shown.growing() or shown.likely()
     return filling(
         grown,
-        blocks_per_run=per_run.get("host.python_blocks", 0),
-        heap_bytes_per_run=per_run.get("host.heap", 0),
+        blocks_per_run=per_run.get(BLOCKS.key, 0),
+        heap_bytes_per_run=per_run.get(HEAP.key, 0),
         handles_per_run=max(handles, default=0),
+        steady=frozenset(shown.layout[place].key for place in places),
     )
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 import gc
 import time
 
+from pytest_veo.evidence import frozen
+
 
 _FULL_PASS_SHARE = 0.01
 """Full passes may take this share of the tests' own time."""
@@ -42,11 +44,12 @@ class Collector:
 
     def thaw(self) -> None:
         """Collect everything, what was put aside included."""
+        is_users = bool(frozen.count()) and not self._may_freeze
         gc.unfreeze()
         gc.collect()
-        if self._may_freeze:
+        if self._may_freeze or is_users:
             gc.freeze()
-            self._is_frozen = True
+            self._is_frozen = self._may_freeze
 
     def let_go(self) -> None:
         """Give the collector the whole heap back, at the session's end."""

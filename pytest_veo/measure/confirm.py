@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from typing import NamedTuple
 from typing import Protocol
 
+from pytest_veo.measure.amounts import SMALL_BYTES
 from pytest_veo.measure.amounts import floor_of
 from pytest_veo.measure.amounts import is_context
 from pytest_veo.measure.amounts import large_of
@@ -45,7 +46,7 @@ PILED_UP = "more would have piled up too much"
 MOST_QUIET_RUNS = 12
 THREAD_STOCK_BYTES = 256 << 10
 """Freed memory that glibc keeps for one thread and books as in use. This thread's is
-full (`fill_stock`); another's fills run by run, for a thousand runs and more."""
+full (`stock.refill`); another's fills run by run, for a thousand runs and more."""
 OTHERS_SHARE = 0.01
 """Of the time confirming took: other threads that ran for less did nothing."""
 LEAST_RUNS_TO_PILE_UP = 5
@@ -74,6 +75,8 @@ class Limits(NamedTuple):
     quiet_ns: int = 0
     """If that many take less, as many as it has room for do, up to `MOST_QUIET_RUNS`:
     a buffer that is enlarged by an eighth grows ever more seldom."""
+    fill_ns: int = 0
+    """Time that filling a bounded place may take."""
 
     def quiet_runs_of(self, run_ns: int) -> int:
         """How many quiet runs clear a counter, if one takes so long."""
@@ -134,6 +137,21 @@ class Confirmed(NamedTuple):
             and min(deltas(self.series[index])[1:], default=0) > 0
         )
 
+    def would_pile_up(self, runs: int) -> bool:
+        """Whether so many runs more would do harm."""
+        return any(
+            most is not None and slope(series) * runs >= most
+            for most, series in zip(map(most_of, self.layout), self.series, strict=True)
+        )
+
+    @property
+    def is_of_heap_alone(self) -> bool:
+        """Whether only the native heap grows, by little: malloc's stock may fill."""
+        growing = self.growing()
+        return [self.layout[place].key for place in growing] == ["host.heap"] and (
+            slope(self.series[growing[0]]) < SMALL_BYTES
+        )
+
     @property
     def is_decided(self) -> bool:
         """Whether no counter is left that may or may not grow."""
@@ -176,6 +194,7 @@ class Confirmation:
         table.replace_last(before)
         began, others_began_ns = self._clock(), self._others_ns()
         steady_ns, stopped = 0, ""
+        ended_ns, shortest_ns = 0, self._limits.time_ns
         waits: Sequence[float] = LONG_WAITS_S
         while table.runs < self._limits.most_runs and not stopped:
             why = self._runs.run()
@@ -189,7 +208,10 @@ class Confirmation:
             before = after
             spent_ns = self._clock() - began
             stopped = why or self._out_of_time(spent_ns, table.runs)
-            table.quiet_runs = self._limits.quiet_runs_of(spent_ns // table.runs)
+            # Runs that had to be waited for are no measure of what quiet ones take.
+            shortest_ns = min(shortest_ns, spent_ns - ended_ns)
+            ended_ns = spent_ns
+            table.quiet_runs = self._limits.quiet_runs_of(shortest_ns)
             if not _is_time_to_look(table.runs):
                 continue
             others_ns = self._others_ns() - others_began_ns
@@ -287,7 +309,7 @@ class _Table:
             floor=max(floor_of(counter, series), self._tolerated[place]),
             large=large_of(counter),
             tiny=tiny_of(counter),
-            small=float(16 << 10) if counter.key == "host.heap" else 0.0,
+            small=SMALL_BYTES if counter.key == "host.heap" else 0.0,
             stock=self._stock_bytes() if counter.key == "host.heap" else 0.0,
             quiet_runs=self.quiet_runs,
         )

@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib.util
+import time
 from typing import TYPE_CHECKING
 
 from pytest_veo.budget import LeakBudget
 from pytest_veo.budget import Level
+from pytest_veo.evidence import frozen
+from pytest_veo.measure import stock
 from pytest_veo.measure.bounded import filling_of
+from pytest_veo.measure.confirm import MOST_QUIET_RUNS
 from pytest_veo.measure.confirm import Confirmation
 from pytest_veo.measure.confirm import Confirmed
 from pytest_veo.measure.confirm import Limits
@@ -17,16 +21,24 @@ from pytest_veo.measure.gate import Credit
 from pytest_veo.measure.gate import Suspicion
 from pytest_veo.measure.gate import any_large
 from pytest_veo.measure.gate import is_next_arena
+from pytest_veo.measure.lateness import WAITS_S
+from pytest_veo.measure.lateness import Rounds
+from pytest_veo.measure.lateness import anything_stays
+from pytest_veo.measure.lateness import by_run
+from pytest_veo.measure.lateness import ended
+from pytest_veo.measure.lateness import flat_on_host
+from pytest_veo.measure.lateness import floor_of_round
+from pytest_veo.measure.lateness import has_piled_up
 from pytest_veo.measure.lateness import outwait_strays
-from pytest_veo.measure.lateness import outwaited
+from pytest_veo.measure.lateness import some_have_ended
 from pytest_veo.measure.ruling import FirstRun
 from pytest_veo.measure.ruling import into_bounded_place
 from pytest_veo.measure.ruling import rule
 from pytest_veo.measure.ruling import unconfirmed
-from pytest_veo.measure.settle import fill_stock
 from pytest_veo.measure.settle import forget_attribute_names
 from pytest_veo.measure.settle import settle
 from pytest_veo.memory.leak import LONG_RUNS
+from pytest_veo.memory.snapshot import HOST
 from pytest_veo.probes.host import BLOCKS
 from pytest_veo.probes.host import HEAP
 from pytest_veo.rerun import Rerunner
@@ -64,6 +76,16 @@ QUIET_NS = 20_000_000
 """Time that re-runs without any growth may take before they clear a test."""
 DEEP_QUIET_NS = 100_000_000
 """The same at level deep."""
+FILL_NS = 1_000_000_000
+"""Time that filling a bounded place may take, to see whether growth ends then."""
+DEEP_FILL_NS = 5_000_000_000
+"""The same at level deep."""
+ROUND_RUNS = 8
+"""Re-runs between two waits for threads and children that end late, at most."""
+ROUND_NS = 400_000_000
+"""What they may take."""
+QUIET_ROUNDS = 2
+MOST_ROUNDS = 40
 
 
 class Inquiry:
@@ -84,6 +106,8 @@ class Inquiry:
         self._totals = totals
         self.credit = Credit(settings.confirm_start_ns, settings.confirm_share)
         self.is_rerunning = False
+        self._ends_late = False
+        """Whether threads or children of the suspect have to be waited for."""
         self.ran = False
         """Whether the last suspect was run again: the figures have moved."""
 
@@ -121,10 +145,12 @@ class Inquiry:
         self.ran = True
         self._totals.followed += 1
         limits = _limits(budget, suspicions, is_experienced=self._gate.is_experienced)
+        count = max(1, min(ROUND_RUNS, ROUND_NS // max(1, duration_ns)))
+        self._ends_late = False
         shown = self._run_again(item, limits._replace(patience_ns=0))
         verdict = rule(first, shown, budget)
-        if verdict.is_leak:
-            verdict = self._certain(item, budget, first, shown, limits, verdict)
+        if verdict.is_leak or some_have_ended(shown):
+            verdict = self._certain(item, budget, first, shown, limits, count)
         if not verdict.is_leak:
             outwait_strays(self._meter, first.after)
         return verdict
@@ -136,28 +162,89 @@ class Inquiry:
         first: FirstRun,
         shown: Confirmed,
         limits: Limits,
-        verdict: Verdict,
+        count: int,
     ) -> Verdict:
         """The verdict once innocent reasons for steady growth were looked for."""
-        place = self._find_filling(item, shown)
-        if place is not None:
-            return into_bounded_place(verdict, place, budget)
-        is_cheap = shown.run_ns * LONG_RUNS < limits.patience_ns
-        if is_cheap:
-            # Cheap to be patient: growth that ends after all was no leak.
-            shown = self._run_again(item, _patient(limits, shown))
-            verdict = rule(first, shown, budget)
+        verdict = rule(first, shown, budget)
         if verdict.is_leak:
-            shown = outwaited(self._meter, shown)
+            place, shown = self._place_of(item, shown, limits)
             verdict = rule(first, shown, budget)
+            if place is not None:
+                return into_bounded_place(verdict, place, budget)
+        rested = self._from_rest_to_rest(item, shown, limits, count)
+        verdict = rule(first, rested, budget)
+        if verdict.is_leak and rested is not shown:
+            place, rested = self._place_of(item, rested, limits)
+            if place is not None:
+                return into_bounded_place(verdict, place, budget)
+        elif verdict.is_leak:
+            rested = self._patiently(item, shown, limits, count)
+            verdict = rule(first, rested, budget)
         if verdict.is_leak and self._settings.evidence != "off":
-            verdict = verdict._replace(evidence=self._explain(item, shown))
-            if is_cheap:
+            verdict = verdict._replace(evidence=self._explain(item, rested))
+            if rested.run_ns * LONG_RUNS < limits.patience_ns and not self._ends_late:
                 # Time has passed: what is let go after a while has stopped growing.
-                last = self._run_again(item, _patient(limits, shown))
+                last = self._run_again(item, _patient(limits, rested))
                 if last.has_ended:
                     verdict = rule(first, last, budget)
         return verdict
+
+    def _patiently(
+        self, item: pytest.Item, shown: Confirmed, limits: Limits, count: int
+    ) -> Confirmed:
+        """What more re-runs show, where they are cheap or chance may play a part."""
+        may_be_stock = shown.is_of_heap_alone
+        if may_be_stock:
+            stock.fill()
+            # Whoever takes from a full stock shows only when it is used up.
+            limits = limits._replace(quiet_runs=MOST_QUIET_RUNS)
+        elif shown.run_ns * LONG_RUNS >= limits.patience_ns:
+            return shown
+        again = self._run_again(item, _patient(limits, shown))
+        if has_piled_up(shown):  # those that stay were waited for
+            return again
+        return self._from_rest_to_rest(item, again, limits, count)
+
+    def _place_of(
+        self, item: pytest.Item, shown: Confirmed, limits: Limits
+    ) -> tuple[Filling | None, Confirmed]:
+        """The bounded place that explains steady growth; what re-runs show then."""
+        place = self._find_filling(item, shown)
+        if place is None or place.is_weighed:
+            return place, shown
+        full = self._run_until_full(item, shown, place, limits)
+        if full is None:
+            return place, shown
+        if not full.growing():
+            return place._replace(is_weighed=True), shown
+        return self._find_filling(item, full), full
+
+    def _from_rest_to_rest(
+        self, item: pytest.Item, shown: Confirmed, limits: Limits, count: int
+    ) -> Confirmed:
+        """What re-runs show once the threads and children that end late have ended.
+
+        Args:
+            item: the test.
+            shown: what its re-runs have shown.
+            limits: for re-runs.
+            count: how many are a round.
+        """
+        late = ended(self._meter, shown)
+        if late is None:
+            return shown
+        is_of_devices = any(shown.layout[i].device != HOST for i in shown.growing())
+        if is_of_devices or not anything_stays(shown, late):
+            return flat_on_host(shown)
+        self._ends_late = True
+        limits = limits._replace(
+            most_runs=min(MOST_ROUNDS, limits.most_runs // count),
+            patience_ns=0,
+            suspects=None,
+            quiet_runs=QUIET_ROUNDS,
+            quiet_ns=0,
+        )
+        return by_run(self._run_again(item, limits, count), count)
 
     def _why_not_again(
         self, budget: LeakBudget, duration_ns: int, suspicions: list[Suspicion]
@@ -171,34 +258,61 @@ class Inquiry:
             return SMALL
         return ""
 
-    def _run_again(self, item: pytest.Item, limits: Limits) -> Confirmed:
+    def _run_again(
+        self, item: pytest.Item, limits: Limits, count: int = 1
+    ) -> Confirmed:
         def steps() -> None:
             forget_attribute_names()
             self._steps(item)
-            fill_stock()
+            stock.refill()
 
-        with self._rerunning(item) as rerunner:
+        with self._rerunning(item, count) as runs:
             # What stands now is put aside: collecting after each run is cheap then.
             gc.collect()
             gc.freeze()
-            return Confirmation(self._meter, rerunner, limits, steps=steps).go()
+            return Confirmation(
+                self._meter,
+                runs,
+                limits,
+                steps=steps,
+                tolerated=floor_of_round(count),
+            ).go()
 
     def _find_filling(self, item: pytest.Item, shown: Confirmed) -> Filling | None:
         """The bounded place that the item's growth goes into, if it does."""
         from pytest_veo.evidence.places import Places
 
-        with self._rerunning(item) as rerunner:
+        runs = CENSUS_RUNS if shown.run_ns < SHORT_RUN_NS else FEW_RUNS
+        with self._rerunning(item, runs) as rounds:
             gc.unfreeze()
             gc.collect()
             census = Places.take()
             before = self._meter.glance()
-            runs = CENSUS_RUNS if shown.run_ns < SHORT_RUN_NS else FEW_RUNS
-            for _ in range(runs):
-                if rerunner.run():
-                    return None
+            if rounds.run():
+                return None
             after = self.settle(item, before)
             grown = census.grown(runs)
-            return filling_of(grown, before, after, runs, shown.slopes())
+            return filling_of(grown, before, after, runs, shown)
+
+    def _run_until_full(
+        self, item: pytest.Item, shown: Confirmed, place: Filling, limits: Limits
+    ) -> Confirmed | None:
+        """What re-runs show once the place is full; None if that takes too much.
+
+        What C objects hold cannot be weighed: growth beside them shows when no more
+        of them are kept.
+        """
+        runs = place.runs_left
+        if runs > limits.most_runs or runs * shown.run_ns > limits.fill_ns:
+            return None
+        if shown.would_pile_up(runs):
+            return None
+        deadline = time.perf_counter_ns() + limits.fill_ns
+        with self._rerunning(item) as once:
+            for _ in range(runs):
+                if once.run() or time.perf_counter_ns() > deadline:
+                    return None
+        return self._run_again(item, limits._replace(patience_ns=0))
 
     def _explain(self, item: pytest.Item, shown: Confirmed) -> tuple[str, ...]:
         """Where a confirmed leak is allocated and who holds it, as lines."""
@@ -224,31 +338,32 @@ class Inquiry:
     ) -> Evidence | str:
         """The evidence of a few more runs, or why there is none."""
         runs = EVIDENCE_RUNS if shown.run_ns < SHORT_RUN_NS else FEW_RUNS
-        with self._rerunning(item) as rerunner:
+        with self._rerunning(item, runs) as rounds:
             gc.unfreeze()
             self.settle(item, self._meter.glance())
             collector.begin()
-            for _ in range(runs):
-                why = rerunner.run()
-                if why:
-                    collector.abandon()
-                    return why
+            why = rounds.run()
+            if why:
+                collector.abandon()
+                return why
             self.settle(item, self._meter.glance())
             return collector.end(runs)
 
     @contextlib.contextmanager
-    def _rerunning(self, item: pytest.Item) -> Iterator[Rerunner]:
-        """While re-runs of ours go on."""
+    def _rerunning(self, item: pytest.Item, count: int = 1) -> Iterator[Rounds]:
+        """While re-runs of ours go on, so many a round."""
         self.is_rerunning = True
+        is_frozen = self._settings.freeze or frozen.count() > 0
         try:
             with Rerunner(item) as rerunner:
-                yield rerunner
+                waits_s = WAITS_S if self._ends_late else ()
+                yield Rounds(rerunner, self._meter, count=count, waits_s=waits_s)
         finally:
             self.is_rerunning = False
-            if self._settings.freeze:
-                gc.freeze()
-            else:
+            if not self._settings.freeze:
                 gc.unfreeze()
+            if is_frozen:
+                gc.freeze()
 
 
 def _patient(limits: Limits, shown: Confirmed) -> Limits:
@@ -277,4 +392,5 @@ def _limits(
         suspects=None if deep else frozenset(suspects),
         quiet_runs=3 if deep else hasty_runs,
         quiet_ns=DEEP_QUIET_NS if deep else 0 if is_hasty else QUIET_NS,
+        fill_ns=DEEP_FILL_NS if deep else FILL_NS,
     )

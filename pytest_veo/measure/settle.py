@@ -36,22 +36,6 @@ def nothing() -> None:
     """No further steps."""
 
 
-_STOCKED = [chunk - 8 for chunk in range(528, 1041, 16)] * 7
-"""What Python asks malloc for: of each size that a thread keeps in stock, and Python's
-own allocator does not serve, as many as are kept."""
-_BYTES_HEADER = b"".__sizeof__()
-
-
-def fill_stock() -> None:
-    """Fill what glibc's malloc keeps in stock for this thread.
-
-    What is freed first goes there, up to seven pieces of each size, and stays in use
-    by malloc's books: up to 180 KiB that runs of the same code fill little by little.
-    """
-    pieces = [bytes(size - _BYTES_HEADER) for size in _STOCKED]
-    pieces.clear()
-
-
 def forget_attribute_names() -> None:
     """Empty the interpreter's cache of attribute look-ups.
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import array
+import asyncio
 import collections
 import concurrent.futures
 import filecmp
@@ -280,6 +281,23 @@ def job_of_code(number: int) -> int:
     return len(JOBS) if number > 500 else 0
 
 
+TIMERS: list[list[int]] = []
+cancelled = 0
+NAMES: dict[int, list[int]] = {}
+
+
+def timer_of_code(number: int) -> None:
+    if len(TIMERS) > 100 and cancelled / len(TIMERS) > 0.5:
+        TIMERS.clear()
+    TIMERS.append([number])
+
+
+def name_of_code(number: int) -> None:
+    if len(NAMES) >= 150 and number not in NAMES:
+        NAMES.popitem()
+    NAMES[number] = [number]
+
+
 class Ring:
     def __init__(self) -> None:
         self.most = 80
@@ -300,9 +318,11 @@ RING = Ring()
         (page_of_code, "PAGES", "at most 200 in page_of_code"),
         (recent_of_code, "RECENT", "at most 60 in recent_of_code"),
         (RING.put, "RING.items", "at most 80 in Ring.put"),
+        (name_of_code, "NAMES", "at most 150 in name_of_code"),
+        (timer_of_code, "TIMERS", ""),
         (job_of_code, "JOBS", ""),
     ],
-    ids=["literal", "constant", "attribute", "no limit"],
+    ids=["literal", "constant", "attribute", "unknown", "one of two", "no limit"],
 )
 def test_a_limit_that_stands_in_code_is_read(
     step: Callable[[int], object], name: str, limit: str
@@ -363,6 +383,28 @@ def test_the_threads_of_a_pool_that_fills_are_bounded(shop: Any) -> None:
     assert threads.bounded_by == "max_workers=50"
     (listed,) = [p for p in grown if p.path == "threading._active"]
     assert listed.is_bookkeeping
+
+
+def test_the_jobs_that_wait_for_a_pool_have_no_limit(shop: Any) -> None:
+    shop.POOL = concurrent.futures.ThreadPoolExecutor(max_workers=100)
+    busy = threading.Event()
+    for _ in range(100):
+        shop.POOL.submit(busy.wait, 30)
+    try:
+        grown = grown_by(lambda: shop.POOL.submit(str, next(NUMBERS)))
+    finally:
+        busy.set()
+        shop.POOL.shutdown()
+    (jobs,) = [p for p in in_shop(grown) if p.path == "shop.POOL._work_queue"]
+    assert jobs.ceiling_entries is None
+
+
+def test_timers_far_ahead_have_no_limit(shop: Any) -> None:
+    shop.LOOP = asyncio.new_event_loop()
+    grown = grown_by(lambda: shop.LOOP.call_later(3600, str, next(NUMBERS)))
+    shop.LOOP.close()
+    (timers,) = [p for p in in_shop(grown) if p.path == "shop.LOOP._scheduled"]
+    assert timers.ceiling_entries is None
 
 
 def test_loggers_made_for_every_request_are_named() -> None:

@@ -114,7 +114,7 @@ def test_a_fixture_that_leaks_at_each_teardown_is_an_error_of_the_teardown(
         @pytest.fixture(scope="class")
         def leaking():
             ups.append(1)
-            kept.append(bytearray(100_000))
+            kept.append(bytearray(1_572_832))
 
         @pytest.fixture(scope="class")
         def clean():
@@ -143,9 +143,9 @@ def test_a_fixture_that_leaks_at_each_teardown_is_an_error_of_the_teardown(
     result.stdout.fnmatch_lines(
         [
             "_* ERROR at teardown of TestThree.test_it _*",
-            "fixture leaking (class): leaked 97.? KiB a run (host.heap)",
+            "fixture leaking (class): leaked 1.5 MiB a run (host.heap)",
             "*confirmed: not given back, again and again (3 teardowns)",
             "fixtures that did not give back: 1",
-            "  leaking (class): leaked 97.? KiB a run (host.heap)",
+            "  leaking (class): leaked 1.5 MiB a run (host.heap)",
         ]
     )

@@ -30,3 +30,37 @@ def test_the_collector_sees_the_whole_heap_again_after_the_session(
     )
     result = pytester.runpython(pytester.path / "outer.py")
     result.stdout.fnmatch_lines([f"status {status} left frozen False"])
+
+
+def test_re_runs_leave_a_freeze_of_the_user_in_force(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_it="""
+        import gc
+
+        kept = []
+
+        def test_freezes():
+            gc.collect()
+            gc.freeze()
+
+        def test_leaks():
+            kept.append(bytearray(100_000))
+
+        def test_is_frozen_still():
+            assert gc.get_freeze_count() > 10_000
+
+        def test_thaws():
+            gc.unfreeze()
+
+        def test_leaks_again():
+            kept.append(bytearray(100_000))
+
+        def test_is_thawed_still():
+            assert gc.get_freeze_count() < 10_000
+        """
+    )
+    result = pytester.runpytest_subprocess(
+        "-p", "no:randomly", "--veo-leak-check=deep", "--veo-gc=plain", "--veo-reruns=5"
+    )
+    result.assert_outcomes(passed=4, failed=2)
+    result.stdout.fnmatch_lines(["leaks: 2"])

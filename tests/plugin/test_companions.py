@@ -400,7 +400,7 @@ def test_a_leaking_doctest_is_named_when_rerunfailures_runs_it_again(
 
         def leaks():
             """
-            >>> kept.append(bytearray(100_000))
+            >>> kept.append(bytearray(1_572_832))
             """
         ''',
         *QUICK,
@@ -410,7 +410,7 @@ def test_a_leaking_doctest_is_named_when_rerunfailures_runs_it_again(
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["  test_it.py::test_it.leaks: leaked 9[78].? KiB a run (host.heap)"]
+        ["  test_it.py::test_it.leaks: leaked 1.5 MiB a run (host.heap)"]
     )
 
 
@@ -486,3 +486,116 @@ def test_runners_of_asyncio_tests_leave_nothing_on_wider_fixtures(check: Check) 
         level="deep",
     )
     result.assert_outcomes(passed=1)
+
+
+SUBTESTS_OF_ITS_OWN = () if hasattr(pytest, "Subtests") else ("pytest_subtests.plugin",)
+
+
+def test_all_companions_at_once_name_the_leaks_and_set_wide_fixtures_up_once(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    if SUBTESTS_OF_ITS_OWN:
+        pytest.importorskip("pytest_subtests")
+    result = check(
+        '''
+        import asyncio
+        import pathlib
+        import unittest
+
+        import pytest
+
+        kept = []
+
+        def note(word):
+            with pathlib.Path("ups").open("a") as ups:
+                ups.write(word + " ")
+
+        @pytest.fixture(scope="session")
+        def wide():
+            note("session")
+            yield bytearray(200_000)
+            note("session-down")
+
+        @pytest.fixture(scope="module")
+        def mid(wide):
+            note("module")
+            yield bytearray(200_000)
+            note("module-down")
+
+        class TestCase(unittest.TestCase):
+            def test_clean(self):
+                with self.subTest(number=1):
+                    bytearray(100_000)
+
+            def test_leaks(self):
+                with self.subTest(number=1):
+                    kept.append(bytearray(100_000))
+
+        @pytest.mark.parametrize("count", [0, 100_000], ids=["clean", "leaks"])
+        def test_sized(count, mid):
+            if count:
+                kept.append(bytearray(count))
+
+        @pytest.mark.asyncio
+        async def test_async_clean(mid):
+            await asyncio.sleep(0)
+
+        @pytest.mark.asyncio
+        async def test_async_leaks(mid):
+            kept.append(bytearray(100_000))
+
+        def test_parts_clean(subtests, mid):
+            with subtests.test(number=1):
+                bytearray(100_000)
+
+        def test_parts_leaks(subtests, mid):
+            with subtests.test(number=1):
+                kept.append(bytearray(100_000))
+
+        def clean():
+            """
+            >>> len(bytearray(100_000))
+            100000
+            """
+
+        def leaks():
+            """
+            >>> kept.append(bytearray(100_000))
+            """
+        ''',
+        *QUICK,
+        "-n1",
+        "--reruns=1",
+        "--timeout=60",
+        "--cov=test_it",
+        "--randomly-seed=7",
+        "--doctest-modules",
+        "-rA",
+        plugins=[
+            "xdist",  # by this name pytest-randomly knows it
+            "pytest_rerunfailures",
+            "pytest_asyncio.plugin",
+            "pytest_timeout",
+            "pytest_cov.plugin",
+            "pytest_randomly",
+            *SUBTESTS_OF_ITS_OWN,
+        ],
+        level="deep",
+    )
+    names = [
+        "TestCase::test_{}",
+        "test_sized[{}]",
+        "test_async_{}",
+        "test_parts_{}",
+        "test_it.{}",
+    ]
+    ends = dict(line.split()[1::-1] for line in result.outlines if "::" in line[:30])
+    told = {name: word for name, word in ends.items() if word in ("PASSED", "FAILED")}
+    assert told == {
+        f"test_it.py::{name.format(kind)}": word
+        for name in names
+        for kind, word in (("clean", "PASSED"), ("leaks", "FAILED"))
+    }
+    result.stdout.fnmatch_lines(["leaks: 5", "*5 failed, 5 passed, 5 rerun in *"])
+    ups = (pytester.path / "ups").read_text().split()
+    assert ups == ["session", "module", "module-down", "session-down"]

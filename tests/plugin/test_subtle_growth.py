@@ -27,7 +27,7 @@ def test_threads_that_end_late_are_no_leak_and_those_that_do_not_are(
         go_on = threading.Event()
 
         def test_ends_late():
-            threading.Timer(0.6, str).start()
+            threading.Timer(0.25, str).start()
 
         def test_never_ends():
             threading.Thread(target=go_on.wait, daemon=True).start()
@@ -41,6 +41,33 @@ def test_threads_that_end_late_are_no_leak_and_those_that_do_not_are(
     )
 
 
+def test_what_stays_beside_threads_that_end_late_is_a_leak(check: Check) -> None:
+    result = check(
+        """
+        import threading
+        import time
+
+        kept = []
+
+        def test_keeps_nothing():
+            threading.Thread(target=time.sleep, args=(0.2,)).start()
+
+        def test_keeps_a_buffer():
+            threading.Thread(target=time.sleep, args=(0.2,)).start()
+            kept.append(bytearray(3_000))
+        """,
+        *LIGHT,
+        level="fast",
+    )
+    assert outcomes(result) == {
+        "test_keeps_nothing": "PASSED",
+        "test_keeps_a_buffer": "FAILED",
+    }
+    result.stdout.fnmatch_lines(
+        ["  test_it.py::test_keeps_a_buffer: leaked * KiB a run (host.heap)"]
+    )
+
+
 def test_rare_and_tiny_leaks_are_found_at_deep_and_their_twins_are_clean(
     check: Check,
 ) -> None:
@@ -50,7 +77,8 @@ def test_rare_and_tiny_leaks_are_found_at_deep_and_their_twins_are_clean(
         import itertools
 
         libc = ctypes.CDLL(None)
-        libc.strdup.restype = ctypes.c_void_p
+        libc.strdup.restype = libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p] + 5 * [ctypes.c_long]
         libc.free.argtypes = [ctypes.c_void_p]
         runs = itertools.count(1)
         kept = []
@@ -71,6 +99,9 @@ def test_rare_and_tiny_leaks_are_found_at_deep_and_their_twins_are_clean(
 
         def test_native_string_that_is_freed():
             libc.free(libc.strdup(b"x" * 100))
+
+        def test_raw_mapping():
+            assert libc.mmap(None, 16_384, 3, 0x22, -1, 0)
         """,
         *LIGHT,
         level="deep",
@@ -81,11 +112,14 @@ def test_rare_and_tiny_leaks_are_found_at_deep_and_their_twins_are_clean(
         "test_buffer_that_is_emptied": "PASSED",
         "test_native_string": "FAILED",
         "test_native_string_that_is_freed": "PASSED",
+        "test_raw_mapping": "FAILED",
     }
 
 
 BOUNDED = """
+    import ctypes
     import functools
+    import hashlib
     import itertools
     import sqlite3
     import typing
@@ -115,6 +149,17 @@ BOUNDED = """
         Shop.cache[turn] = "shop" * 20
         Shop.tags[turn] = frozenset((turn, "tag"))
 
+    @functools.lru_cache(maxsize=200)
+    def hashed(turn):
+        return hashlib.blake2b(b"%d" % turn)
+
+    @functools.lru_cache(maxsize=200)
+    def digest(turn):
+        return hashlib.sha256(b"%d" % turn)
+
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+
     @functools.lru_cache(maxsize=300)
     def connect(turn):
         return sqlite3.connect(":memory:", check_same_thread=False)
@@ -137,6 +182,12 @@ def test_bounded_places_of_every_kind_are_no_leak_and_a_list_beside_them_is(
     def test_a_list_beside_them():
         look_up(next(turns))
         kept.append([object() for _ in range(40)])
+
+    def test_c_objects_that_cannot_be_weighed():
+        assert hashed(next(turns))
+
+    def test_memory_of_c_code_beside_them():
+        assert digest(next(turns)) and libc.malloc(4_000)
     """,
         *LIGHT,
         level=level,
@@ -145,6 +196,8 @@ def test_bounded_places_of_every_kind_are_no_leak_and_a_list_beside_them_is(
         "test_classes_in_the_caches_of_typing": "PASSED",
         "test_two_tables_that_are_emptied_together": "PASSED",
         "test_a_list_beside_them": "FAILED",
+        "test_c_objects_that_cannot_be_weighed": "PASSED",
+        "test_memory_of_c_code_beside_them": "FAILED",
     }
 
 

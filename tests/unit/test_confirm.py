@@ -12,6 +12,7 @@ from pytest_veo.measure.confirm import Confirmed
 from pytest_veo.measure.confirm import Limits
 from pytest_veo.measure.meter import Meter
 from pytest_veo.memory.leak import Course
+from pytest_veo.probes.host import DESCRIPTORS
 from pytest_veo.testing import ScriptedProbe
 
 
@@ -39,6 +40,10 @@ class ScriptedClock:
 
     def __init__(self, step_ns: int = 1_000_000_000) -> None:
         self._now_ns, self._step_ns = 0, step_ns
+
+    def pass_ns(self, nanoseconds: int) -> None:
+        """So much time goes by."""
+        self._now_ns += nanoseconds
 
     def __call__(self) -> int:
         self._now_ns += self._step_ns
@@ -209,3 +214,25 @@ def test_cheap_runs_are_many_enough_for_growth_on_every_seventh() -> None:
     shown = Confirmation(Meter([probe]), runner, limits, clock=lambda: 0).go()
     assert shown.courses == (Course.GROWING,)
     assert shown.runs > 40
+
+
+@pytest.mark.parametrize(
+    ("period", "ends_as"), [(4, Course.GROWING), (20, Course.FLAT)]
+)
+def test_a_handle_on_every_fourth_run_is_found_though_waits_make_runs_long(
+    period: int, ends_as: Course
+) -> None:
+    probe = ScriptedProbe("host", descriptors=0)
+    probe.counters = (DESCRIPTORS,)
+    clock = ScriptedClock(0)
+
+    def script(run: int) -> None:
+        grew = int(run % period == 0)
+        probe.grow("descriptors", grew)
+        clock.pass_ns(1_000_000 + grew * 400_000_000)
+
+    limits = Limits(most_runs=400, time_ns=10**12, quiet_runs=2, quiet_ns=20_000_000)
+    shown = Confirmation(
+        Meter([probe]), ScriptedRunner(script), limits, clock=clock
+    ).go()
+    assert shown.courses == (ends_as,)

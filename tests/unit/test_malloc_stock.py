@@ -12,7 +12,7 @@ import pytest
 from pytest_veo.measure.confirm import Confirmation
 from pytest_veo.measure.confirm import Limits
 from pytest_veo.measure.meter import Meter
-from pytest_veo.measure.settle import fill_stock
+from pytest_veo.measure.stock import refill
 from pytest_veo.memory.leak import Course
 from pytest_veo.memory.leak import Rule
 from pytest_veo.memory.leak import course
@@ -89,7 +89,7 @@ class _Runner:
 def test_with_a_full_stock_the_heap_of_what_frees_all_stands_still() -> None:
     with ThreadPoolExecutor(1) as thread:  # a new one has no stock yet
         without = thread.submit(_grown, _nothing).result()
-        filled = thread.submit(_grown, fill_stock).result()
+        filled = thread.submit(_grown, refill).result()
     assert without > 32 << 10
     assert abs(filled) < 4 << 10
 

@@ -128,12 +128,17 @@ def test_too_few_allowed_runs_are_no_proof_of_retention() -> None:
 
 
 def test_a_filling_place_makes_a_leak_retention_within_the_limit() -> None:
-    place = Filling("made.cache", "maxsize=100", 10, 100, 1000)
+    place = Filling("made.cache", "maxsize=100", 10, 100, 1000, 9, is_weighed=True)
     leak = rule(LEAKS, AGAIN, LeakBudget())
     kept = into_bounded_place(leak, place, LeakBudget())
     assert kept.outcome is Outcome.RETENTION
     assert kept.reason == (
         "it fills a bounded place: made.cache (maxsize=100, 10 in use)"
+    )
+    unsure = into_bounded_place(leak, place._replace(is_weighed=False), LeakBudget())
+    assert unsure.reason == (
+        "it fills a bounded place: made.cache (maxsize=100, 10 in use, not all of it "
+        "weighed)"
     )
     over = into_bounded_place(leak, place, LeakBudget(retention_limit_bytes=80_000))
     assert over.outcome is Outcome.OVER_BUDGET

@@ -87,6 +87,14 @@ def memory(*args: Any, **kwargs: Any) -> pytest.MarkDecorator:
         ),
         (leak(allow=True), "(allow): an allowance needs a reason='...'"),
         (leak(allow=True, reason="  "), "(allow): an allowance needs a reason='...'"),
+        (
+            leak(reason="known"),
+            "(reason): belongs to an allowance, add allow=True",
+        ),
+        (
+            leak(until="2027-01-31", level="deep"),
+            "(until): belongs to an allowance, add allow=True",
+        ),
         (leak(allow="yes", reason="x"), "(allow): 'yes' is neither True nor False"),
         (
             leak(allow=True, reason="known", until="soon"),
