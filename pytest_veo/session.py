@@ -15,8 +15,8 @@ from pytest_veo import settings as settings_
 from pytest_veo.archiving import environment_rows
 from pytest_veo.errors import BadSetting
 from pytest_veo.measure import shim
+from pytest_veo.measure.measured import Measured
 from pytest_veo.measure.meter import Meter
-from pytest_veo.measure.watch import Measured
 from pytest_veo.measure.watch import Watch
 from pytest_veo.probes.catalogue import CATALOGUE
 from pytest_veo.probes.catalogue import open_probes

@@ -23,6 +23,9 @@ from pytest_veo.measure.debts import Debts
 from pytest_veo.measure.debts import unpaid
 from pytest_veo.measure.gate import Gate
 from pytest_veo.measure.inquiry import Inquiry
+from pytest_veo.measure.measured import OFF
+from pytest_veo.measure.measured import Measured
+from pytest_veo.measure.measured import not_judged
 from pytest_veo.measure.meter import Glance
 from pytest_veo.measure.meter import Meter
 from pytest_veo.measure.meter import growth
@@ -41,15 +44,12 @@ from pytest_veo.rerun import WiderTeardown
 from pytest_veo.rerun import attempts_left
 from pytest_veo.rerun import forget_last_exception
 from pytest_veo.verdict import CLEAN
-from pytest_veo.verdict import Outcome
-from pytest_veo.verdict import Verdict
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Generator
     from collections.abc import Mapping
-    from collections.abc import Sequence
 
     from pytest_veo.memory.charge import Amounts
     from pytest_veo.memory.charge import Booking
@@ -59,20 +59,6 @@ if TYPE_CHECKING:
 
 DRIFT_BYTES = 1024
 """Heap that grew between two tests and is not booked as either's idle cost."""
-
-
-class Measured:
-    """One item's run: its reports and what was decided."""
-
-    __slots__ = ("duration_ns", "first", "leaking_fixtures", "reports", "verdict")
-
-    def __init__(self, reports: list[pytest.TestReport], duration_ns: int) -> None:
-        self.reports = reports
-        self.duration_ns = duration_ns
-        self.first: FirstRun | None = None
-        self.verdict = CLEAN
-        self.leaking_fixtures: Sequence[tuple[str, Verdict]] = ()
-        """Wider fixtures that the teardown after this item has proved to leak."""
 
 
 class Watch:
@@ -293,7 +279,7 @@ class Watch:
             thrift.counted(time.perf_counter_ns() - began)
         self._before = after
         if budget.level is Level.OFF:
-            measured.verdict = _OFF
+            measured.verdict = OFF
             self.totals.not_judged += 1
             return
         self.totals.judged += 1
@@ -336,7 +322,7 @@ class Watch:
     def _let_go(self, measured: Measured) -> None:
         """Release what failures hold; the next test starts from rest."""
         self.totals.not_judged += 1
-        measured.verdict = _not_judged(measured.reports)
+        measured.verdict = not_judged(measured.reports)
         self._before = None
         if self.config.getoption("usepdb", False):
             return
@@ -394,18 +380,7 @@ def _freed(stages: list[Glance]) -> list[Amounts]:
     ]
 
 
-_OFF = Verdict(outcome=Outcome.NOT_JUDGED, reason="its level is off")
-
-
 def _stops_here(item: pytest.Item) -> bool:
     """Whether this failure is the one that `-x` or `--maxfail` stops at."""
     most = item.config.getoption("maxfail", 0) or 0
     return 0 < most <= item.session.testsfailed + 1
-
-
-def _not_judged(reports: list[pytest.TestReport]) -> Verdict:
-    worst = next((r for r in reports if not r.passed), reports[1])
-    how = "xfailed" if hasattr(worst, "wasxfail") else worst.outcome
-    if how == "passed":
-        return Verdict(outcome=Outcome.NOT_JUDGED, reason="a subtest failed")
-    return Verdict(outcome=Outcome.NOT_JUDGED, reason=f"the test {how}")
