@@ -1,11 +1,12 @@
-"""Whether a 1 Hz stutter of 8 ms is named in real captures, and nothing in their own.
+"""Whether a stutter is named that was put into real captures, and nothing in their own.
 
-Every series of every capture is looked at as it is; those of 6 s and more also with a
-frame 8 ms longer once a second, from ten phases of that second, in two ways: all later
-frames move, or the next one makes up for the time. Passed over are captures of counters
-only, series that are samples of a slower log, and those of fewer than 64 frames.
+Every series of every capture is looked at as it is; those of six beats and more also
+with a longer frame on each beat (8 ms, once a second), from ten phases of it, in two
+ways: all later frames move, or the next one makes up for the time. Passed over are
+captures of counters only, series that are samples of a slower log, and those of fewer
+than 64 frames.
 
-Run: python benchmarks/frames_captures.py FOLDER
+Run: python benchmarks/frames_captures.py FOLDER [--period-ms 1000] [--extra-ms 8]
 The exit status is 1 if a series raises an alarm as it is.
 """
 
@@ -29,9 +30,16 @@ from pytest_veo.readers import read_capture
 MS = 1_000_000
 MIN_FRAMES = 64
 MIN_SPAN_NS = 6_000 * MS
-PERIOD_NS = 1_000 * MS
-EXTRA_NS = 8 * MS
+MIN_BEATS = 6
 PHASES = 10
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Beat:
+    """What is put into the series."""
+
+    period_ns: int
+    extra_ns: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,18 +72,19 @@ def all_series(folder: Path) -> Iterator[tuple[str, Int64s]]:
                 yield f"{path.stem}: {series.name} {series.event}", times
 
 
-def with_stutter(times: Int64s, phase_ns: int, *, made_up: bool) -> Int64s:
-    """One frame 8 ms longer in every second, from `phase_ns` on."""
+def with_stutter(times: Int64s, beat: Beat, phase_ns: int, *, made_up: bool) -> Int64s:
+    """One frame longer in every period, from `phase_ns` on."""
     longer = times.copy()
     now, due, owed = 0, phase_ns, 0
     for place, frame in enumerate(times.tolist()):
         longer[place] = max(frame // 10, frame - owed)
         owed = 0
         if now + longer[place] >= due:
-            longer[place] += EXTRA_NS
+            longer[place] += beat.extra_ns
             # A beat that falls into a longer freeze is lost, not made up for.
-            due += PERIOD_NS * (1 + (now + int(longer[place]) - due) // PERIOD_NS)
-            owed = min(EXTRA_NS, int(0.4 * frame)) if made_up else 0
+            gone = (now + int(longer[place]) - due) // beat.period_ns
+            due += beat.period_ns * (1 + gone)
+            owed = min(beat.extra_ns, int(0.4 * frame)) if made_up else 0
         now += int(longer[place])
     return longer
 
@@ -87,16 +96,17 @@ def stutter_of(times: Int64s) -> Stutter | None:
     return frame_stats(series).stutter
 
 
-def look_at(name: str, times: Int64s) -> Row:
+def look_at(name: str, times: Int64s, beat: Beat) -> Row:
     alarm = stutter_of(times)
     named, tried = [], 0
-    if times.sum() >= MIN_SPAN_NS:
+    if times.sum() >= max(MIN_SPAN_NS, MIN_BEATS * beat.period_ns):
         for phase in range(PHASES):
             for made_up in (False, True):
                 tried += 1
-                phase_ns = (2 * phase + 1) * PERIOD_NS // (2 * PHASES)
-                found = stutter_of(with_stutter(times, phase_ns, made_up=made_up))
-                if found is not None and abs(found.period_ns / PERIOD_NS - 1) < 0.01:
+                phase_ns = (2 * phase + 1) * beat.period_ns // (2 * PHASES)
+                longer = with_stutter(times, beat, phase_ns, made_up=made_up)
+                found = stutter_of(longer)
+                if found and abs(found.period_ns / beat.period_ns - 1) < 0.01:
                     named.append(found.period_ns / MS)
     said = "" if alarm is None else f"every {alarm.period_ns / MS:.0f} ms"
     span_s = float(times.sum()) / 1e9
@@ -106,7 +116,11 @@ def look_at(name: str, times: Int64s) -> Row:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    rows = [look_at(*each) for each in all_series(parser.parse_args().folder)]
+    parser.add_argument("--period-ms", type=int, default=1000)
+    parser.add_argument("--extra-ms", type=int, default=8)
+    given = parser.parse_args()
+    beat = Beat(given.period_ms * MS, given.extra_ms * MS)
+    rows = [look_at(*each, beat) for each in all_series(given.folder)]
     print("| series | frames | seconds | as it is | stutter named | periods in ms |")
     print("| --- | --- | --- | --- | --- | --- |")
     for row in rows:

@@ -83,7 +83,9 @@ def _read(name: str, value: object) -> dict[str, Any]:
     if name == "event":
         return {name: _event(value)}
     if name == "baseline":
-        names = (value,) if isinstance(value, str) else value
+        names = value
+        if isinstance(value, str):
+            names = tuple(each.strip() for each in value.split(","))
         return {name: tuple(_sequence(name, names, str, None))}
     if name == "on_inconclusive":
         return {name: value}

@@ -115,8 +115,10 @@ def judge_test(
         _record(recorded[name], each, budgets, variant) for name, each in judged.items()
     ]
     records += [{"sweep": plain(table), "text": draw_table(table)} for table in rows]
-    records += _comparisons(frames)
-    return _sum_up(records, judged, budgets, [draw_table(table) for table in rows])
+    compared = _comparisons(frames)
+    tables = [draw_table(table) for table in rows]
+    tables += [str(comparison["text"]) for comparison in compared]
+    return _sum_up(records + compared, judged, budgets, tables)
 
 
 def warm_up() -> None:

@@ -191,3 +191,42 @@ def test_ini_lines_are_read_as_the_marker_writes_them() -> None:
         "max_over": (30, 0.01),
         "event": "display",
     }
+
+
+WRITTEN: dict[str, tuple[str, object]] = {
+    "target_fps": ("60", 60),
+    "p50_ms": ("17", 17),
+    "p95_ms": ("20.5", 20.5),
+    "p99_ms": ("25", 25),
+    "max_ms": ("40", 40),
+    "max_over": ("20, 0.01", (20, 0.01)),
+    "max_drop_rate": ("0.02", 0.02),
+    "max_drops_per_s": ("2, 5, 1", (2, 5, 1)),
+    "max_hitches_per_min": ("3", 3),
+    "max_mad_ms": ("1.5", 1.5),
+    "max_phase_error_ms": ("30", 30),
+    "max_order_error": ("2", 2),
+    "max_scale_switches_per_min": ("6", 6),
+    "min_scale": ("0.5", 0.5),
+    "drop_threshold_ms": ("33", 33),
+    "adaptive_window": ("60", 60),
+    "max_slow_in_window": ("4", 4),
+    "baseline": ("p95_ms, max_ms", ("p95_ms", "max_ms")),
+    "baseline_ratio": ("1.2", 1.2),
+    "baseline_sigma": ("3", 3),
+    "baseline_runs": ("32", 32),
+    "min_frames": ("100", 100),
+    "warmup": ("500 ms", "500 ms"),
+    "event": ("gpu_end", "gpu_end"),
+    "on_inconclusive": ("fail", "fail"),
+}
+
+
+@pytest.mark.parametrize("argument", ARGUMENTS)
+def test_every_argument_may_be_written_in_the_ini_file(argument: str) -> None:
+    written, meant = WRITTEN[argument]
+    beside: dict[str, object] = {"target_fps": 60, "p99_ms": 25}
+    if argument in ("drop_threshold_ms", "adaptive_window", "max_slow_in_window"):
+        beside |= {"drop_threshold_ms": 33, "adaptive_window": 60}
+    from_ini = budget_from(beside | read_lines([f"{argument} = {written}"]))
+    assert from_ini == budget_from(beside | {argument: meant})

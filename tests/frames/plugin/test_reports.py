@@ -175,6 +175,27 @@ def test_depth(veo_frames):
     assert failed["text"] == text
 
 
+def test_a_comparison_that_passes_is_told_in_the_summary(run: Run) -> None:
+    result = run(
+        """
+def test_depth(veo_frames):
+    turns = veo_frames.turns("depth 4", "depth 8", pairs=5)
+    for variant, frames in turns:
+        record(frames, [16.0, 16.1] * 50)
+    turns.compare("p95_ms")
+"""
+    )
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*= veo frames =*",
+            "test_suite.py::test_depth",
+            "depth 8 takes 1.000 [[]1.000, 1.000[]] of depth 4's p95_ms (16.1 against "
+            "16.1 ms, 5 pairs of runs), allowed 1.05: pass",
+        ]
+    )
+
+
 def test_a_unittest_case_that_failed_by_itself_is_not_judged(run: Run) -> None:
     result = run(
         """
