@@ -39,7 +39,7 @@ EngineName = Literal["duckdb", "dask"]
 ENGINES: tuple[EngineName, ...] = ("duckdb", "dask")
 _RUNS_READ_SINGLY = 64
 """So many wanted runs are read from their own folders, whatever is gathered..."""
-_BYTES_READ_SINGLY = 8 << 20
+_BYTES_READ_SINGLY = 1 << 20
 """...but for a folder's whose lines are longer: a table takes no longer than these."""
 _LOOKS = 3
 """Times that tables which move are looked at."""
