@@ -112,7 +112,8 @@ def _poll(path: str, entry: Object) -> Poll:
 def _dumped(document: Any) -> list[Poll]:
     """Polls of a `webrtc-internals` dump: one list of values a counter.
 
-    Older releases of Chrome tell a stream's frames once more as those of its track. Only where streams do not know what was dropped, tracks are asked.
+    Older releases of Chrome tell a stream's frames once more as those of its track.
+    Only where streams do not know what was dropped, tracks are asked.
     """
     lists: dict[str, dict[str, list[Any]]] = {}
     tracks: set[str] = set()
