@@ -42,12 +42,14 @@ _Cell = tuple[int, int, int]
 
 
 def is_worth(sheet: Sheet, wanted: tuple[Wanted, ...]) -> bool:
-    """Whether all columns are wanted, and numbers."""
+    """Whether the table is narrow, and what is wanted of it are numbers."""
     names = {column.name for column in wanted}
     return (
         sheet.source.encoding == "utf-8"
         and sheet.source.size_bytes >= WORTH_BYTES
-        and len(sheet.header) == len(wanted) == len(names) <= _MOST_COLUMNS
+        and len(set(sheet.header)) == len(sheet.header) <= _MOST_COLUMNS
+        and len(wanted) == len(names)
+        and names <= set(sheet.header)
         and not any(c.kind in (Kind.TEXT, Kind.DATE_TIME) for c in wanted)
     )
 
@@ -57,7 +59,7 @@ def read_columns(
 ) -> tuple[list[Column], npt.NDArray[np.int32]] | None:
     """The wanted columns and the line of each row, or None: read it another way."""
     columns = {column.name: column for column in wanted}
-    kinds = [columns[name].kind for name in sheet.header]
+    kinds = [columns[n].kind if n in columns else None for n in sheet.header]
     grown = [Growing() for _ in kinds]
     runs = rows = 0
     for block in _blocks(sheet):
@@ -77,7 +79,8 @@ def read_columns(
                 read = _column(raw, start, grid.shape, (begin, end, mark), kind)
                 if read is None:
                     return None
-                values.add(read, expected)
+                if kind is not None:
+                    values.add(read, expected)
             start += grid.size
             rows += grid.shape[0]
             runs += 1
@@ -145,9 +148,13 @@ def _cells(line: bytes, sheet: Sheet) -> list[_Cell] | None:
 
 
 def _column(
-    raw: _Raw, start: int, shape: tuple[int, ...], cell: _Cell, kind: Kind
+    raw: _Raw, start: int, shape: tuple[int, ...], cell: _Cell, kind: Kind | None
 ) -> npt.NDArray[Any] | None:
-    """One column of a rectangle; None where a cell is no plain number."""
+    """One column of a rectangle; None where a cell is no plain number.
+
+    Without a kind, the column is not wanted: its cells are only seen to be numbers,
+    so that no separator or quote hides in them.
+    """
     begin, end, mark = cell
     decimals = max(end - mark - 1, 0)
     if not 0 < (mark - begin) + decimals <= _MOST_DIGITS:
@@ -175,6 +182,8 @@ def _column(
             last -= length
             power += length
     assert digits is not None
+    if kind is None:
+        return digits
     return _converted(digits.view(np.int64), (mark - begin) + decimals, decimals, kind)
 
 

@@ -94,10 +94,17 @@ def _rows(source: Source) -> list[Object]:
     waiting.extend(value for _, found in objects(document) for value in found.values())
     for value in waiting:
         if isinstance(value, list):
-            rows = [row for row in value if isinstance(row, dict)]
+            rows = [_flat(row) for row in value if isinstance(row, dict)]
             if any(_key_of(row, *_TIMES) for row in rows):
                 return rows
     raise source.error("no list of rows with frame times")
+
+
+def _flat(row: Object) -> Object:
+    """A row with the metrics of its groups (`{"FPS": {"Jank": 0, ...}}`) in it."""
+    groups = [group for group in row.values() if isinstance(group, dict)]
+    inner = {key: value for group in groups for key, value in group.items()}
+    return {**inner, **row} if groups else row
 
 
 def _series(

@@ -35,6 +35,8 @@ _WANTED = (
     "jitter",
     "framesPerSecond",
 )
+_TRACK = "RTCMediaStreamTrack_"
+"""What ids of tracks began with before dumps told the type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,13 @@ def _poll(path: str, entry: Object) -> Poll:
 
 
 def _dumped(document: Any) -> list[Poll]:
-    """Polls of a `webrtc-internals` dump: one list of values a counter."""
+    """Polls of a `webrtc-internals` dump: one list of values a counter.
+
+    Older releases of Chrome tell a stream's frames once more as those of its track.
+    Only where streams do not know what was dropped, tracks are asked.
+    """
     lists: dict[str, dict[str, list[Any]]] = {}
+    tracks: set[str] = set()
     for path, entry in objects(document):
         values = entry.get("values")
         key = path.rpartition("stats.")[2]
@@ -122,6 +129,11 @@ def _dumped(document: Any) -> list[Poll]:
             continue
         if isinstance(parsed, list) and parsed:
             lists.setdefault(stream, {})[counter] = parsed
+            if entry.get("statsType") == "track" or _TRACK in stream:
+                tracks.add(stream)
+    streams = {name: found for name, found in lists.items() if name not in tracks}
+    if any("framesDropped" in found for found in streams.values()):
+        lists = streams
     polls = []
     for stream, counters in lists.items():
         if "framesDecoded" not in counters:

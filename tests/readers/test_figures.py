@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -145,3 +147,13 @@ def test_figures_are_finite_and_lows_lie_between_the_extremes(
         if "Low" in figure.name or "1%" in figure.name:
             fps = 1e9 / times
             assert fps.min() * 0.999999 <= figure.value <= fps.max() * 1.000001
+
+
+def test_every_figure_is_documented_under_its_name() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "captures.md").read_text("utf-8")
+    times = FrameTimes(frame_times_ns=np.full(99, 16_000_000), end_ns=99 * 16_000_000)
+    for tool in TOOLS:
+        assert f"`{tool.name}`" in text
+        for figure in figures_of(times, tool.name):
+            shown = {figure.name, figure.name.removesuffix(" percentile frame time")}
+            assert any(f"`{name}`" in text for name in shown), figure.name

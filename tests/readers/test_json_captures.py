@@ -247,6 +247,38 @@ def test_a_dump_of_webrtc_internals_is_read(tmp_path: Path) -> None:
     assert (read.counters[0].dropped, read.counters[0].total) == (5, 205)
 
 
+@pytest.mark.parametrize(
+    "typed", [{"statsType": "track"}, {}], ids=["told by type", "told by name"]
+)
+def test_a_dump_s_tracks_repeat_their_stream_s_frames(
+    tmp_path: Path, typed: dict[str, str]
+) -> None:
+    counts = {"framesDecoded": "[1, 200]", "framesReceived": "[1, 205]"}
+
+    def stats(stream: str, more: dict[str, str]) -> dict[str, Any]:
+        lists = {**counts, "framesDropped": "[0, 5]"}
+        return {f"{stream}-{n}": {"values": v, **more} for n, v in lists.items()}
+
+    track = stats("RTCMediaStreamTrack_receiver_2", typed)
+    both = stats("RTCInboundRTPVideoStream_1", {}) | track
+    for given in (both, track):
+        read = capture(tmp_path, {"PeerConnections": {"1-1": {"stats": given}}})
+        assert [(c.dropped, c.total) for c in read.counters] == [(5, 205)]
+
+
+def test_perfdog_s_metrics_are_found_in_their_groups_too(tmp_path: Path) -> None:
+    seconds = [
+        {"FPS": {"Jank": 0, "BigJank": 0, "FrameTimes": [16.6] * 6}},
+        {"FPS": {"Jank": 1, "BigJank": 1, "FrameTimes": [16.7, 130.0]}},
+    ]
+    read = capture(tmp_path, {"DataList": seconds})
+    times = read.series[0].frame_times_ns
+    assert times is not None
+    assert times.tolist() == [16_600_000] * 6 + [16_700_000, 130_000_000]
+    assert [figure.value for figure in read.summary] == [1, 1]
+    assert read.notes == ()
+
+
 def test_a_json_file_of_no_known_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="no known capture format"):
         capture(tmp_path, {"hello": [1, 2, 3]})

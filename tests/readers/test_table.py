@@ -312,6 +312,20 @@ def test_the_fast_way_reads_dates_as_the_careful_way_does(
     assert outcome() == careful
 
 
+@pytest.mark.parametrize("odd", ["", "x", '"7,8"', "77", "7.5"])
+def test_a_column_beside_the_wanted_one_does_not_shift_it(
+    tmp_path: Path, odd: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = ["10"] * 200 + [odd] + ["10"] * 200
+    file = tmp_path / "capture.csv"
+    rows = (f"{1000 + n},{cell}\n" for n, cell in enumerate(beside))
+    file.write_text("t_ns,more\n" + "".join(rows))
+    monkeypatch.setattr(even_rows, "WORTH_BYTES", 0)
+    table = open_sheet(open_source(file)).read([Wanted("t_ns", Kind.NANOSECONDS)])
+    assert table["t_ns"].values.tolist() == list(range(1000, 1401))
+    assert table.lines.tolist() == list(range(2, 403))
+
+
 def test_the_fast_way_reads_no_hexadecimal_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
