@@ -225,6 +225,7 @@ def test_a_record_survives_json_in_one_line(record: Record) -> None:
         ci_job=texts,
         shard=texts,
         gpu=texts,
+        fixtures=st.lists(st.tuples(texts, verdicts), max_size=2).map(tuple),
         schema=st.just(SCHEMA),
     )
 )
