@@ -62,8 +62,8 @@ def main() -> None:
         options = [
             f"-max_total_time={args.seconds}",
             f"-max_len={max(4096, 2 * len(sample))}",
-            # Instrumented code grows by itself, to 7 GiB in ten minutes; the same files
-            # read without it leave memory flat.
+            # Instrumented code grows by itself, past 7 GB in seven minutes; the same
+            # files read without it leave memory flat.
             "-rss_limit_mb=8192",
             "-timeout=20",
             "-print_final_stats=1",

@@ -112,10 +112,6 @@ class CheckedSession:
             if budget is not base:
                 self._own_budgets[item] = budget
 
-    def budget_of(self, item: pytest.Item) -> LeakBudget:
-        """The item's own budget."""
-        return self._own_budgets.get(item, self.settings.budget)
-
     def run(
         self, item: pytest.Item, *, log: bool, nextitem: pytest.Item | None
     ) -> list[pytest.TestReport]:

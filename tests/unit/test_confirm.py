@@ -203,6 +203,17 @@ def test_the_longest_pause_is_that_of_what_goes_on_growing() -> None:
     assert shown.longest_pause == 3
 
 
+@pytest.mark.parametrize(
+    ("grows_until", "has_ended"), [(0, True), (1, True), (100, False)]
+)
+def test_growth_has_ended_once_nothing_grows_any_more(
+    grows_until: int, has_ended: bool
+) -> None:
+    probe = ScriptedProbe("fake", used=0)
+    shown = confirm(probe, lambda run: probe.grow("used", 512 * (run <= grows_until)))
+    assert shown.has_ended is has_ended
+
+
 def test_cheap_runs_are_many_enough_for_growth_on_every_seventh() -> None:
     limits = Limits(most_runs=90, time_ns=9, quiet_ns=12)
     probe = ScriptedProbe("fake", used=0)

@@ -8,6 +8,7 @@ from pytest_veo.measure.gate import Credit
 from pytest_veo.measure.gate import Gate
 from pytest_veo.measure.gate import Suspicion
 from pytest_veo.measure.gate import is_large
+from pytest_veo.measure.gate import is_next_arena
 from pytest_veo.measure.meter import Layout
 from pytest_veo.memory.snapshot import Counter
 from pytest_veo.memory.snapshot import Rung
@@ -135,3 +136,19 @@ def test_the_credit_grows_with_the_tests_time_and_may_be_overdrawn() -> None:
     assert credit.affords(5_999)
     credit.spend(10_000)
     assert not credit.affords(0)
+
+
+@pytest.mark.parametrize(
+    ("counter", "growth", "is_arena"),
+    [
+        (MAPPED, 1 << 20, True),
+        (MAPPED, 2 << 20, False),
+        (MAPPED, (1 << 20) + 4096, False),
+        (HEAP, 1 << 20, False),
+    ],
+)
+def test_one_arena_more_is_told_from_other_mappings(
+    counter: Counter, growth: int, is_arena: bool
+) -> None:
+    suspicion = Suspicion(counter, growth, is_large=False)
+    assert is_next_arena(suspicion) is is_arena

@@ -112,6 +112,17 @@ def test_after_an_alarm_tests_are_counted_one_by_one_for_a_while(
     assert seasoned.may_skip(IDLE, 0, 0)
 
 
+def test_a_test_that_is_counted_alone_is_given_no_doubt(seasoned: Thrift) -> None:
+    seasoned.counted(COST_NS)
+    assert list(seasoned.beyond_doubt([50, 7])) == [50, 7]
+
+
+def test_several_tests_together_are_given_eight_blocks(seasoned: Thrift) -> None:
+    skip(seasoned, 3)
+    seasoned.counted(COST_NS)
+    assert list(seasoned.beyond_doubt([50, 7])) == [42, 7]
+
+
 def test_a_test_that_looks_guilty_is_counted(seasoned: Thrift) -> None:
     seasoned.must_count()
     assert not seasoned.may_skip(IDLE, 0, 0)
