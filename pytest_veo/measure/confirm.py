@@ -18,11 +18,13 @@ from pytest_veo.measure.amounts import is_context
 from pytest_veo.measure.amounts import large_of
 from pytest_veo.measure.amounts import most_of
 from pytest_veo.measure.amounts import tiny_of
+from pytest_veo.measure.gate import is_large
 from pytest_veo.measure.meter import Glance
 from pytest_veo.measure.settle import LONG_WAITS_S
 from pytest_veo.measure.settle import SHORT_WAITS_S
 from pytest_veo.measure.settle import may_come_back
 from pytest_veo.measure.settle import settle
+from pytest_veo.memory.leak import SHORT_RUNS
 from pytest_veo.memory.leak import Course
 from pytest_veo.memory.leak import Rule
 from pytest_veo.memory.leak import course
@@ -31,19 +33,21 @@ from pytest_veo.memory.leak import longest_pause
 from pytest_veo.memory.leak import slope
 from pytest_veo.memory.snapshot import HOST
 from pytest_veo.memory.snapshot import Counter
+from pytest_veo.memory.snapshot import Rung
 from pytest_veo.probes.host import THREADS
 from pytest_veo.units import Unit
+from pytest_veo.verdict import SMALL
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Sequence
 
+    from pytest_veo.measure.limits import Limits
     from pytest_veo.measure.meter import Meter
 
 
 PILED_UP = "more would have piled up too much"
-MOST_QUIET_RUNS = 12
 THREAD_STOCK_BYTES = 256 << 10
 """Freed memory that glibc keeps for one thread and books as in use. This thread's is
 full (`stock.refill`); another's fills run by run, for a thousand runs and more."""
@@ -57,31 +61,6 @@ class Runs(Protocol):
 
     def run(self) -> str:
         """Empty if the run passed, else why it did not."""
-
-
-class Limits(NamedTuple):
-    """How far confirming may go."""
-
-    most_runs: int
-    time_ns: int
-    patience_ns: int = 0
-    """How long to look for the end of steady growth: a cache fills, a leak does not."""
-    patience_runs: int = 0
-    suspects: frozenset[Counter] | None = None
-    """The counters that must be decided; each is done with once it was seen flat, for
-    noisy ones are seldom all flat at once. None: all, together."""
-    quiet_runs: int = 3
-    """So many in a row without growth clear a counter."""
-    quiet_ns: int = 0
-    """If that many take less, as many as it has room for do, up to `MOST_QUIET_RUNS`:
-    a buffer that is enlarged by an eighth grows ever more seldom."""
-    fill_ns: int = 0
-    """Time that filling a bounded place may take."""
-
-    def quiet_runs_of(self, run_ns: int) -> int:
-        """How many quiet runs clear a counter, if one takes so long."""
-        room = self.quiet_ns // max(1, run_ns)
-        return max(self.quiet_runs, min(MOST_QUIET_RUNS, room))
 
 
 class Confirmed(NamedTuple):
@@ -107,6 +86,14 @@ class Confirmed(NamedTuple):
             index
             for index, course_ in enumerate(self.courses)
             if course_ is Course.GROWING
+        )
+
+    @property
+    def is_small(self) -> bool:
+        """Whether nothing that grows does so by a large amount a run."""
+        return not any(
+            is_large_slope(self.layout[place], self.series[place])
+            for place in self.growing()
         )
 
     @property
@@ -156,6 +143,16 @@ class Confirmed(NamedTuple):
     def is_decided(self) -> bool:
         """Whether no counter is left that may or may not grow."""
         return Course.UNDECIDED not in self.courses
+
+
+def is_large_slope(counter: Counter, series: Sequence[int]) -> bool:
+    """Whether a run grows it by so much that it is followed up whatever it costs.
+
+    What a device's allocator has handed out is exact, and any of it is worth that.
+    """
+    per_run = slope(series)
+    is_handed_out = counter.device != HOST and counter.rung is Rung.LIVE
+    return per_run > 0 and (is_handed_out or is_large(counter, round(per_run)))
 
 
 def other_threads_ns() -> int:
@@ -222,6 +219,9 @@ class Confirmation:
             if table.has_piled_up():
                 stopped = PILED_UP
                 break
+            if self._is_too_dear(spent_ns, table):
+                stopped = SMALL
+                break
             if Course.GROWING not in courses or table.has_open_handles(courses):
                 steady_ns = 0
                 continue
@@ -244,6 +244,12 @@ class Confirmation:
         if spent_ns >= self._limits.time_ns and runs >= 3:
             return "its time was up"
         return ""
+
+    def _is_too_dear(self, spent_ns: int, table: _Table) -> bool:
+        most_ns = self._limits.small_ns
+        if most_ns is None or spent_ns <= most_ns or table.runs < SHORT_RUNS:
+            return False
+        return not table.is_any_large()
 
     def _is_steady(self, patient_ns: int, runs: int) -> bool:
         return (
@@ -351,6 +357,15 @@ class _Table:
             and counter.unit is Unit.COUNT
             and course_ is Course.UNDECIDED
             for counter, course_ in zip(self.layout, courses, strict=True)
+        )
+
+    def is_any_large(self) -> bool:
+        """Whether anything still grows by a large amount a run."""
+        return any(
+            not done and is_large_slope(counter, self.series(place))
+            for place, (counter, done) in enumerate(
+                zip(self.layout, self._done, strict=True)
+            )
         )
 
     def has_piled_up(self) -> bool:

@@ -13,14 +13,11 @@ from pytest_veo.budget import Level
 from pytest_veo.evidence import frozen
 from pytest_veo.measure import stock
 from pytest_veo.measure.bounded import filling_of
-from pytest_veo.measure.confirm import MOST_QUIET_RUNS
 from pytest_veo.measure.confirm import Confirmation
 from pytest_veo.measure.confirm import Confirmed
-from pytest_veo.measure.confirm import Limits
 from pytest_veo.measure.gate import Credit
 from pytest_veo.measure.gate import Suspicion
 from pytest_veo.measure.gate import any_large
-from pytest_veo.measure.gate import is_next_arena
 from pytest_veo.measure.lateness import WAITS_S
 from pytest_veo.measure.lateness import Rounds
 from pytest_veo.measure.lateness import anything_stays
@@ -31,6 +28,10 @@ from pytest_veo.measure.lateness import floor_of_round
 from pytest_veo.measure.lateness import has_piled_up
 from pytest_veo.measure.lateness import outwait_strays
 from pytest_veo.measure.lateness import some_have_ended
+from pytest_veo.measure.limits import MOST_QUIET_RUNS
+from pytest_veo.measure.limits import Limits
+from pytest_veo.measure.limits import limits_of
+from pytest_veo.measure.limits import patient
 from pytest_veo.measure.ruling import FirstRun
 from pytest_veo.measure.ruling import into_bounded_place
 from pytest_veo.measure.ruling import rule
@@ -39,8 +40,6 @@ from pytest_veo.measure.settle import forget_attribute_names
 from pytest_veo.measure.settle import settle
 from pytest_veo.memory.leak import LONG_RUNS
 from pytest_veo.memory.snapshot import HOST
-from pytest_veo.probes.host import BLOCKS
-from pytest_veo.probes.host import HEAP
 from pytest_veo.rerun import Rerunner
 from pytest_veo.verdict import CLEAN
 from pytest_veo.verdict import SMALL
@@ -72,14 +71,6 @@ SHORT_RUN_NS = 100_000_000
 """A longer run is long."""
 
 
-QUIET_NS = 20_000_000
-"""Time that re-runs without any growth may take before they clear a test."""
-DEEP_QUIET_NS = 100_000_000
-"""The same at level deep."""
-FILL_NS = 1_000_000_000
-"""Time that filling a bounded place may take, to see whether growth ends then."""
-DEEP_FILL_NS = 5_000_000_000
-"""The same at level deep."""
 ROUND_RUNS = 8
 """Re-runs between two waits for threads and children that end late, at most."""
 ROUND_NS = 400_000_000
@@ -110,6 +101,8 @@ class Inquiry:
         """Whether threads or children of the suspect have to be waited for."""
         self.ran = False
         """Whether the last suspect was run again: the figures have moved."""
+        self._census_ns = 0
+        """What the last look at all containers of the heap took."""
 
     def settle(self, item: pytest.Item, before: Glance) -> Glance:
         """The figures at rest, other plugins' settle steps included."""
@@ -144,16 +137,33 @@ class Inquiry:
             return unconfirmed(first, [s.counter for s in suspicions], refused)
         self.ran = True
         self._totals.followed += 1
-        limits = _limits(budget, suspicions, is_experienced=self._gate.is_experienced)
+        limits = limits_of(
+            budget,
+            suspicions,
+            is_experienced=self._gate.is_experienced,
+            credit_ns=self.credit.left_ns,
+        )
         count = max(1, min(ROUND_RUNS, ROUND_NS // max(1, duration_ns)))
         self._ends_late = False
         shown = self._run_again(item, limits._replace(patience_ns=0))
         verdict = rule(first, shown, budget)
-        if verdict.is_leak or some_have_ended(shown):
+        if verdict.is_leak and self._is_too_dear(shown, limits):
+            growing = [shown.layout[place] for place in shown.growing()]
+            verdict = unconfirmed(first, growing, SMALL)._replace(runs=shown.runs)
+        elif verdict.is_leak or some_have_ended(shown):
             verdict = self._certain(item, budget, first, shown, limits, count)
         if not verdict.is_leak:
             outwait_strays(self._meter, first.after)
         return verdict
+
+    def _is_too_dear(self, shown: Confirmed, limits: Limits) -> bool:
+        """Whether small growth is not worth a look at the whole heap."""
+        needed_ns = shown.spent_ns + self._census_ns
+        return (
+            limits.small_ns is not None
+            and needed_ns > limits.small_ns
+            and shown.is_small
+        )
 
     def _certain(
         self,
@@ -184,7 +194,7 @@ class Inquiry:
             verdict = verdict._replace(evidence=self._explain(item, rested))
             if rested.run_ns * LONG_RUNS < limits.patience_ns and not self._ends_late:
                 # Time has passed: what is let go after a while has stopped growing.
-                last = self._run_again(item, _patient(limits, rested))
+                last = self._run_again(item, patient(limits, rested))
                 if last.has_ended:
                     verdict = rule(first, last, budget)
         return verdict
@@ -200,7 +210,7 @@ class Inquiry:
             limits = limits._replace(quiet_runs=MOST_QUIET_RUNS)
         elif shown.run_ns * LONG_RUNS >= limits.patience_ns:
             return shown
-        again = self._run_again(item, _patient(limits, shown))
+        again = self._run_again(item, patient(limits, shown))
         if has_piled_up(shown):  # those that stay were waited for
             return again
         return self._from_rest_to_rest(item, again, limits, count)
@@ -282,6 +292,7 @@ class Inquiry:
         """The bounded place that the item's growth goes into, if it does."""
         from pytest_veo.evidence.places import Places
 
+        began = time.perf_counter_ns()
         runs = CENSUS_RUNS if shown.run_ns < SHORT_RUN_NS else FEW_RUNS
         with self._rerunning(item, runs) as rounds:
             gc.unfreeze()
@@ -292,6 +303,7 @@ class Inquiry:
                 return None
             after = self.settle(item, before)
             grown = census.grown(runs)
+            self._census_ns = time.perf_counter_ns() - began
             return filling_of(grown, before, after, runs, shown)
 
     def _run_until_full(
@@ -364,33 +376,3 @@ class Inquiry:
                 gc.unfreeze()
             if is_frozen:
                 gc.freeze()
-
-
-def _patient(limits: Limits, shown: Confirmed) -> Limits:
-    """As many quiet runs as show that what grew now and then has stopped."""
-    quiet_runs = max(limits.quiet_runs, 2 * shown.longest_pause)
-    return limits._replace(quiet_runs=quiet_runs)
-
-
-def _limits(
-    budget: LeakBudget, suspicions: list[Suspicion], *, is_experienced: bool
-) -> Limits:
-    deep = budget.level is Level.DEEP
-    most = 4096 if deep else 600
-    is_hasty = not deep and is_experienced and not any_large(suspicions)
-    hasty_runs = 1 if is_hasty else 2
-    # Every process that keeps anything comes to its next arena now and then.
-    is_hasty |= not deep and all(map(is_next_arena, suspicions))
-    suspects = [suspicion.counter for suspicion in suspicions]
-    if not is_hasty:  # while we look, a little growth of these is seen, too
-        suspects += (BLOCKS, HEAP)
-    return Limits(
-        most_runs=most if budget.reruns is None else min(most, budget.reruns),
-        time_ns=budget.confirm_time_ns,
-        patience_ns=2_000_000_000 if deep else 150_000_000,
-        patience_runs=1500 if deep else 300,
-        suspects=None if deep else frozenset(suspects),
-        quiet_runs=3 if deep else hasty_runs,
-        quiet_ns=DEEP_QUIET_NS if deep else 0 if is_hasty else QUIET_NS,
-        fill_ns=DEEP_FILL_NS if deep else FILL_NS,
-    )

@@ -217,3 +217,46 @@ def test_memory_that_c_code_holds_in_a_bounded_cache_is_no_leak(check: Check) ->
         "test_connections_in_a_cache": "PASSED",
         "test_connections_in_a_list": "FAILED",
     }
+
+
+@pytest.mark.parametrize(
+    ("overdraft_ns", "is_followed"), [(8 * 10**9, True), (0, False)]
+)
+def test_what_grows_little_after_a_large_first_use_is_paid_by_the_credit(
+    check: Check, pytester: pytest.Pytester, overdraft_ns: int, is_followed: bool
+) -> None:
+    pytester.makeconftest(
+        f"""
+        from pytest_veo.measure import gate, limits
+
+        limits.LEAST_SMALL_NS = 0
+        limits.OVERDRAFT_NS = {overdraft_ns}
+
+        def pytest_collection_finish(session):
+            gate.Credit.earn = lambda self, test_ns: setattr(self, "left_ns", 0)
+        """
+    )
+    result = check(
+        """
+        warm, kept = [], []
+
+        def test_leaks():
+            if not warm:
+                warm.append([bytes(100) for _ in range(2000)])
+            kept.append([bytes(100) for _ in range(20)])
+        """
+    )
+    if is_followed:
+        result.stdout.fnmatch_lines(
+            ["leaked 22* Python blocks a run (host.python_blocks)"]
+        )
+    else:
+        result.stdout.fnmatch_lines(
+            [
+                "suspected, not confirmed: 1",
+                "  test_it.py::test_leaks: kept * KiB (host.heap), "
+                "confirming stopped after 4 runs: small, and the confirming credit is "
+                "used up (confirm-share)",
+            ]
+        )
+        result.assert_outcomes(passed=1)

@@ -9,11 +9,13 @@ import pytest
 from pytest_veo.measure import confirm as confirm_
 from pytest_veo.measure.confirm import Confirmation
 from pytest_veo.measure.confirm import Confirmed
-from pytest_veo.measure.confirm import Limits
+from pytest_veo.measure.limits import Limits
 from pytest_veo.measure.meter import Meter
 from pytest_veo.memory.leak import Course
 from pytest_veo.probes.host import DESCRIPTORS
+from pytest_veo.probes.host import HEAP
 from pytest_veo.testing import ScriptedProbe
+from pytest_veo.verdict import SMALL
 
 
 @pytest.fixture(autouse=True)
@@ -247,3 +249,25 @@ def test_a_handle_on_every_fourth_run_is_found_though_waits_make_runs_long(
         Meter([probe]), ScriptedRunner(script), limits, clock=clock
     ).go()
     assert shown.courses == (ends_as,)
+
+
+@pytest.mark.parametrize(
+    ("growth", "stopped", "course", "runs"),
+    [
+        pytest.param(200, SMALL, Course.UNDECIDED, 16, id="small"),
+        pytest.param(70_000, "", Course.GROWING, 12, id="large"),
+    ],
+)
+def test_small_growth_is_not_confirmed_at_any_price(
+    growth: int, stopped: str, course: Course, runs: int
+) -> None:
+    probe = ScriptedProbe("host", heap=0)
+    probe.counters = (HEAP,)
+    shown = Confirmation(
+        Meter([probe]),
+        ScriptedRunner(lambda run: probe.grow("heap", growth * (1 + run % 2))),
+        Limits(most_runs=600, time_ns=10**12, small_ns=15 * 10**9),
+        clock=ScriptedClock(),
+    ).go()
+    assert (shown.stopped, shown.courses) == (stopped, (course,))
+    assert shown.runs == runs

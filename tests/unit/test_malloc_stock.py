@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pytest_veo.measure.confirm import Confirmation
-from pytest_veo.measure.confirm import Limits
+from pytest_veo.measure.limits import Limits
 from pytest_veo.measure.meter import Meter
 from pytest_veo.measure.stock import refill
 from pytest_veo.memory.leak import Course
