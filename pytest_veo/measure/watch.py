@@ -268,7 +268,7 @@ class Watch:
         fixtures = len(getattr(item, "fixturenames", ()))
         duration_ns = measured.duration_ns
         is_swept = self.settings.freeze and not self.meter.watches_devices
-        newborn = self.collector.sweep() if is_swept else None
+        newborn = self.collector.sweep() if is_swept else self.collector.born()
         thrift = self.thrift
         if thrift.may_skip(newborn, fixtures, duration_ns) and self._may_skip(budget):
             self.totals.together += 1
