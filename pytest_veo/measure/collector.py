@@ -36,8 +36,11 @@ class Collector:
         """Objects made and not freed since the last look, when nothing is swept.
 
         Returns:
-            None if the collector has run in between.
+            None if the collector has run in between, and where nothing is put aside:
+            who errs by this figure would have to collect the whole heap.
         """
+        if not self._may_freeze:
+            return None
         young, *older = self._counts
         self._counts = gc.get_count()
         now, *older_now = self._counts

@@ -110,7 +110,7 @@ def test_blocks_may_be_given_beside_a_device(host: HostProbe, device: Moody) -> 
 
 
 def test_objects_that_were_made_are_told_where_nothing_is_swept() -> None:
-    collector = Collector(may_freeze=False)
+    collector = Collector(may_freeze=True)
     gc.collect()
     collector.born()
     kept = [[] for _ in range(50)]  # type: ignore[var-annotated]
@@ -120,7 +120,7 @@ def test_objects_that_were_made_are_told_where_nothing_is_swept() -> None:
 
 
 def test_nobody_knows_what_was_made_once_the_collector_has_run() -> None:
-    collector = Collector(may_freeze=False)
+    collector = Collector(may_freeze=True)
     collector.born()
     gc.collect(0)
     assert collector.born() is None
