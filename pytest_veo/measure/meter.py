@@ -7,7 +7,6 @@ session goes on.
 from __future__ import annotations
 
 import sys
-import time
 from operator import is_
 from operator import sub
 from typing import TYPE_CHECKING
@@ -284,11 +283,7 @@ class Meter:
                 self._drop(probe, error)
                 continue
             readings += self._without_own(found) if probe is self._host else found
-        return Snapshot(
-            taken_ns=time.monotonic_ns(),
-            readings=tuple(readings),
-            troubles=self.troubles,
-        )
+        return Snapshot(tuple(readings))
 
     def _without_own(self, readings: Sequence[Reading]) -> list[Reading]:
         assert self._host is not None
