@@ -160,10 +160,12 @@ class SessionResults:
         if self.config.option.collectonly:
             return
         terminalreporter.section("veo")
-        seen = self.totals.judged + self.totals.not_judged
-        self.totals.unmeasured = max(0, self._tests - seen)
         lines = summary.closing(
-            self.totals, self.verdicts, self.fixtures, tuple(self.troubles)
+            self.totals,
+            self.verdicts,
+            self.fixtures,
+            tuple(self.troubles),
+            self._unmeasured(),
         )
         for line in lines:
             terminalreporter.write_line(line)
@@ -172,6 +174,15 @@ class SessionResults:
         for complaint in self._complaints:
             terminalreporter.write_line(complaint, red=True)
         self._archive.tell(terminalreporter)
+
+
+    def _unmeasured(self) -> str:
+        """How many tests ran out of our sight, and who ran them."""
+        count = self._tests - self.totals.judged - self.totals.not_judged
+        option = self.config.option
+        shows = option.setupshow or option.setuponly
+        by = "pytest ran to show their set-up" if shows else "another plugin ran"
+        return f"{count} tests that {by}" if count > 0 else ""
 
 
 def _fixture(data: Mapping[str, Any]) -> tuple[str, Verdict]:

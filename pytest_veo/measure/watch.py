@@ -282,7 +282,6 @@ class Watch:
             measured.verdict = OFF
             self.totals.not_judged += 1
             return
-        self.totals.judged += 1
         self.inquiry.credit.earn(duration_ns)
         grown = self._own_growth(before, after)
         if self._tells_all:
@@ -298,6 +297,7 @@ class Watch:
             thrift.saw(grown[0], fixtures)
             if not thrift.others:
                 self.gate.saw(after.layout, grown, fixtures)
+        self.totals.judged += 1
 
     def _may_skip(self, budget: LeakBudget) -> bool:
         """Whether anybody else wants to know a test's own blocks."""

@@ -33,7 +33,6 @@ class Totals:
         "test_ns",
         "together",
         "unassigned",
-        "unmeasured",
     )
 
     def __init__(self, **known: int) -> None:
@@ -52,8 +51,6 @@ class Totals:
         """Tests so short that Python's blocks were counted over several of them."""
         self.unassigned = 0
         """Such groups that kept a few blocks, by which test nobody knows."""
-        self.unmeasured = 0
-        """Tests that another plugin ran out of our sight."""
         for name, value in known.items():
             setattr(self, name, value)
 
@@ -92,8 +89,17 @@ def closing(
     verdicts: Sequence[tuple[str, Verdict]],
     fixtures: Sequence[tuple[str, Verdict]],
     troubles: Sequence[str],
+    unmeasured: str = "",
 ) -> Iterator[str]:
-    """The lines of the closing section."""
+    """The lines of the closing section.
+
+    Args:
+        totals: what was done.
+        verdicts: on tests.
+        fixtures: those that did not give back.
+        troubles: what could not be read.
+        unmeasured: how many tests ran out of our sight, and who ran them.
+    """
     for outcome, title in (
         (Outcome.LEAK, "leaks"),
         (Outcome.OVER_BUDGET, "over budget"),
@@ -106,8 +112,8 @@ def closing(
         )
     yield from _listed("fixtures that did not give back", fixtures)
     yield from _unconfirmed(verdicts)
-    if totals.unmeasured:
-        yield f"not measured: {totals.unmeasured} tests that another plugin ran"
+    if unmeasured:
+        yield f"not measured: {unmeasured}"
     if troubles:
         yield "not watched:"
         yield from (f"  {trouble}" for trouble in troubles)

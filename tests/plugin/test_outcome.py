@@ -200,7 +200,12 @@ def test_collecting_only_checks_nothing(check: Check) -> None:
 def test_show_setup_runs_unmeasured_and_says_so(check: Check) -> None:
     result = check(LEAKY, "--setup-show", inprocess=True)
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["NOTHING WAS MEASURED"])
+    result.stdout.fnmatch_lines(
+        [
+            "not measured: 2 tests that pytest ran to show their set-up",
+            "NOTHING WAS MEASURED",
+        ]
+    )
 
 
 def test_allowed_leaks_pass_and_are_listed_with_their_reason(check: Check) -> None:
