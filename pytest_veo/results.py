@@ -175,7 +175,6 @@ class SessionResults:
             terminalreporter.write_line(complaint, red=True)
         self._archive.tell(terminalreporter)
 
-
     def _unmeasured(self) -> str:
         """How many tests ran out of our sight, and who ran them."""
         count = self._tests - self.totals.judged - self.totals.not_judged
