@@ -133,7 +133,6 @@ class Inquiry:
         if refused:
             if not suspicions:
                 return CLEAN
-            self._totals.not_followed += 1
             return unconfirmed(first, [s.counter for s in suspicions], refused)
         self.ran = True
         self._totals.followed += 1
@@ -350,13 +349,13 @@ class Inquiry:
     ) -> Evidence | str:
         """The evidence of a few more runs, or why there is none."""
         runs = EVIDENCE_RUNS if shown.run_ns < SHORT_RUN_NS else FEW_RUNS
-        with self._rerunning(item, runs) as rounds:
+        with self._rerunning(item, runs) as rounds, contextlib.ExitStack() as stack:
             gc.unfreeze()
             self.settle(item, self._meter.glance())
+            stack.callback(collector.abandon)  # also when somebody interrupts us
             collector.begin()
             why = rounds.run()
             if why:
-                collector.abandon()
                 return why
             self.settle(item, self._meter.glance())
             return collector.end(runs)

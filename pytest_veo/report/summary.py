@@ -28,7 +28,6 @@ class Totals:
         "confirm_ns",
         "followed",
         "judged",
-        "not_followed",
         "not_judged",
         "test_ns",
         "together",
@@ -44,7 +43,6 @@ class Totals:
         self.judged = 0
         self.not_judged = 0
         self.followed = 0
-        self.not_followed = 0
         self.confirm_ns = 0
         self.test_ns = 0
         self.together = 0
