@@ -175,6 +175,7 @@ class Inquiry:
     ) -> Verdict:
         """The verdict once innocent reasons for steady growth were looked for."""
         verdict = rule(first, shown, budget)
+        ended_ns = time.perf_counter_ns()
         if verdict.is_leak:
             place, shown = self._place_of(item, shown, limits)
             verdict = rule(first, shown, budget)
@@ -187,19 +188,28 @@ class Inquiry:
             if place is not None:
                 return into_bounded_place(verdict, place, budget)
         elif verdict.is_leak:
-            rested = self._patiently(item, shown, limits, count)
+            is_last = self._settings.evidence == "off"
+            paused_ns = time.perf_counter_ns() - ended_ns if is_last else 0
+            rested = self._patiently(item, shown, limits, count, paused_ns)
             verdict = rule(first, rested, budget)
         if verdict.is_leak and self._settings.evidence != "off":
+            ended_ns = time.perf_counter_ns()
             verdict = verdict._replace(evidence=self._explain(item, rested))
             if rested.run_ns * LONG_RUNS < limits.patience_ns and not self._ends_late:
                 # Time has passed: what is let go after a while has stopped growing.
-                last = self._run_again(item, patient(limits, rested))
+                paused_ns = time.perf_counter_ns() - ended_ns
+                last = self._run_again(item, patient(limits, rested, paused_ns))
                 if last.has_ended:
                     verdict = rule(first, last, budget)
         return verdict
 
     def _patiently(
-        self, item: pytest.Item, shown: Confirmed, limits: Limits, count: int
+        self,
+        item: pytest.Item,
+        shown: Confirmed,
+        limits: Limits,
+        count: int,
+        paused_ns: int,
     ) -> Confirmed:
         """What more re-runs show, where they are cheap or chance may play a part."""
         may_be_stock = shown.is_of_heap_alone
@@ -209,7 +219,7 @@ class Inquiry:
             limits = limits._replace(quiet_runs=MOST_QUIET_RUNS)
         elif shown.run_ns * LONG_RUNS >= limits.patience_ns:
             return shown
-        again = self._run_again(item, patient(limits, shown))
+        again = self._run_again(item, patient(limits, shown, paused_ns))
         if has_piled_up(shown):  # those that stay were waited for
             return again
         return self._from_rest_to_rest(item, again, limits, count)

@@ -64,10 +64,20 @@ class Limits(NamedTuple):
         return max(self.quiet_runs, min(MOST_QUIET_RUNS, room))
 
 
-def patient(limits: Limits, shown: Confirmed) -> Limits:
-    """As many quiet runs as show that what grew now and then has stopped."""
+def patient(limits: Limits, shown: Confirmed, paused_ns: int = 0) -> Limits:
+    """As many quiet runs as show that what grew now and then has stopped.
+
+    Args:
+        limits: for any re-runs.
+        shown: what the last ones have shown.
+        paused_ns: how long ago they ended. What expires in less time has expired, and
+            grows anew for as long.
+    """
     quiet_runs = max(limits.quiet_runs, 2 * shown.longest_pause)
-    return limits._replace(quiet_runs=quiet_runs)
+    limits = limits._replace(quiet_runs=quiet_runs)
+    if paused_ns > limits.patience_ns:
+        return limits._replace(patience_ns=paused_ns, patience_runs=limits.most_runs)
+    return limits
 
 
 def limits_of(

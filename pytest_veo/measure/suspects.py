@@ -146,7 +146,6 @@ class Suspects:
             return None
         if not self._thrift.others:
             self._gate.saw(raw.after.layout, raw.growth, suspect.fixtures)
-        self._totals.not_followed += 1
         return unconfirmed(raw, judged, SMALL)
 
     def _confirmed(

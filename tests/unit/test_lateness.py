@@ -13,6 +13,8 @@ from pytest_veo.measure.lateness import flat_on_host
 from pytest_veo.measure.lateness import floor_of_round
 from pytest_veo.measure.lateness import has_piled_up
 from pytest_veo.measure.lateness import some_have_ended
+from pytest_veo.measure.limits import Limits
+from pytest_veo.measure.limits import patient
 from pytest_veo.measure.meter import Glance
 from pytest_veo.measure.meter import Meter
 from pytest_veo.memory.leak import Course
@@ -150,3 +152,16 @@ def test_rounds_are_told_by_run() -> None:
     assert told.runs == 32
     assert floor_of_round(8)(HEAP) == 8 * 24
     assert floor_of_round(1)(MAPPED) == 4_096
+
+
+@pytest.mark.parametrize(
+    ("paused_ns", "patience_ns", "patience_runs"),
+    [(0, 150, 300), (150, 150, 300), (900, 900, 600)],
+    ids=["no pause", "a short one", "a longer one"],
+)
+def test_runs_go_on_for_as_long_as_the_pause_before_them(
+    paused_ns: int, patience_ns: int, patience_runs: int
+) -> None:
+    limits = Limits(600, 10_000, patience_ns=150, patience_runs=300)
+    found = patient(limits, _shown(Meter([_Host(threads=9)])), paused_ns)
+    assert (found.patience_ns, found.patience_runs) == (patience_ns, patience_runs)
