@@ -155,13 +155,14 @@ def test_rounds_are_told_by_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("paused_ns", "patience_ns", "patience_runs"),
-    [(0, 150, 300), (150, 150, 300), (900, 900, 600)],
+    ("paused_ns", "patience_ns", "patience_runs", "most_runs"),
+    [(0, 150, 300, 600), (150, 150, 300, 600), (900, 900, 4096, 4096)],
     ids=["no pause", "a short one", "a longer one"],
 )
 def test_runs_go_on_for_as_long_as_the_pause_before_them(
-    paused_ns: int, patience_ns: int, patience_runs: int
+    paused_ns: int, patience_ns: int, patience_runs: int, most_runs: int
 ) -> None:
-    limits = Limits(600, 10_000, patience_ns=150, patience_runs=300)
+    limits = Limits(600, 10_000, patience_ns=150, patience_runs=300, runs_in_time=4096)
     found = patient(limits, _shown(Meter([_Host(threads=9)])), paused_ns)
     assert (found.patience_ns, found.patience_runs) == (patience_ns, patience_runs)
+    assert found.most_runs == most_runs
