@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pytest_veo import options
 from pytest_veo.archiving import FRAMES_ATTRIBUTE
 from pytest_veo.archiving import SessionArchive
 from pytest_veo.report import summary
@@ -178,8 +179,7 @@ class SessionResults:
     def _unmeasured(self) -> str:
         """How many tests ran out of our sight, and who ran them."""
         count = self._tests - self.totals.judged - self.totals.not_judged
-        option = self.config.option
-        shows = option.setupshow or option.setuponly
+        shows = options.shows_setup(self.config)
         by = "pytest ran to show their set-up" if shows else "another plugin ran"
         return f"{count} tests that {by}" if count > 0 else ""
 

@@ -208,6 +208,13 @@ def test_show_setup_runs_unmeasured_and_says_so(check: Check) -> None:
     )
 
 
+def test_a_run_without_pytest_s_own_small_plugins_is_measured(check: Check) -> None:
+    names = ("setuponly", "setupplan", "junitxml", "tmpdir", "subtests", "debugging")
+    result = check("def test_it(): pass", *(f"-pno:{name}" for name in names))
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["1 tests judged, *"])
+
+
 def test_allowed_leaks_pass_and_are_listed_with_their_reason(check: Check) -> None:
     result = check(
         """
