@@ -241,7 +241,7 @@ def text(config: pytest.Config, name: str) -> tuple[str, str]:
 
 
 def shows_setup(config: pytest.Config) -> bool:
-    """Whether pytest is to show how fixtures are set up: such tests are not measured."""
+    """Whether pytest shows how fixtures are set up: such tests are not measured."""
     names = ("setupshow", "setuponly")  # of plugins that may be switched off
     return any(config.getoption(name, False) for name in names)
 
