@@ -103,6 +103,11 @@ class Confirmed(NamedTuple):
         return self.is_decided and not self.growing() and not self.stopped
 
     @property
+    def fell_at_first(self) -> bool:
+        """Whether the first run let go of some of what grows in the others."""
+        return any(deltas(self.series[place])[0] < 0 for place in self.growing())
+
+    @property
     def longest_pause(self) -> int:
         """The most runs from one that grew to the next, of what goes on growing."""
         growing = [deltas(self.series[place]) for place in self.growing()]

@@ -30,6 +30,7 @@ from pytest_veo.measure.lateness import outwait_strays
 from pytest_veo.measure.lateness import some_have_ended
 from pytest_veo.measure.limits import MOST_QUIET_RUNS
 from pytest_veo.measure.limits import Limits
+from pytest_veo.measure.limits import lasting
 from pytest_veo.measure.limits import limits_of
 from pytest_veo.measure.limits import patient
 from pytest_veo.measure.ruling import FirstRun
@@ -188,20 +189,31 @@ class Inquiry:
             if place is not None:
                 return into_bounded_place(verdict, place, budget)
         elif verdict.is_leak:
-            is_last = self._settings.evidence == "off"
-            paused_ns = time.perf_counter_ns() - ended_ns if is_last else 0
-            rested = self._patiently(item, shown, limits, count, paused_ns)
+            rested = self._patiently(item, shown, limits, count, ended_ns)
             verdict = rule(first, rested, budget)
         if verdict.is_leak and self._settings.evidence != "off":
             ended_ns = time.perf_counter_ns()
             verdict = verdict._replace(evidence=self._explain(item, rested))
             if rested.run_ns * LONG_RUNS < limits.patience_ns and not self._ends_late:
                 # Time has passed: what is let go after a while has stopped growing.
-                paused_ns = time.perf_counter_ns() - ended_ns
-                last = self._run_again(item, patient(limits, rested, paused_ns))
+                last = self._run_on(item, rested, limits, ended_ns)
                 if last.has_ended:
                     verdict = rule(first, last, budget)
         return verdict
+
+    def _run_on(
+        self, item: pytest.Item, before: Confirmed, limits: Limits, ended_ns: int
+    ) -> Confirmed:
+        """What re-runs show when time has passed: what expires has stopped growing.
+
+        What has expired meanwhile goes in the first run, and grows anew in the others:
+        they have to last for as long as it is since the earlier ones ended.
+        """
+        limits = patient(limits, before)
+        shown = self._run_again(item, limits)
+        if not shown.fell_at_first:
+            return shown
+        return self._run_again(item, lasting(limits, time.perf_counter_ns() - ended_ns))
 
     def _patiently(
         self,
@@ -209,7 +221,7 @@ class Inquiry:
         shown: Confirmed,
         limits: Limits,
         count: int,
-        paused_ns: int,
+        ended_ns: int,
     ) -> Confirmed:
         """What more re-runs show, where they are cheap or chance may play a part."""
         may_be_stock = shown.is_of_heap_alone
@@ -219,7 +231,7 @@ class Inquiry:
             limits = limits._replace(quiet_runs=MOST_QUIET_RUNS)
         elif shown.run_ns * LONG_RUNS >= limits.patience_ns:
             return shown
-        again = self._run_again(item, patient(limits, shown, paused_ns))
+        again = self._run_on(item, shown, limits, ended_ns)
         if has_piled_up(shown):  # those that stay were waited for
             return again
         return self._from_rest_to_rest(item, again, limits, count)

@@ -70,23 +70,19 @@ class Limits(NamedTuple):
         return max(self.quiet_runs, min(MOST_QUIET_RUNS, room))
 
 
-def patient(limits: Limits, shown: Confirmed, paused_ns: int = 0) -> Limits:
-    """As many quiet runs as show that what grew now and then has stopped.
-
-    Args:
-        limits: for any re-runs.
-        shown: what the last ones have shown.
-        paused_ns: how long ago they ended. What expires in less time has expired, and
-            grows anew for as long.
-    """
+def patient(limits: Limits, shown: Confirmed) -> Limits:
+    """As many quiet runs as show that what grew now and then has stopped."""
     quiet_runs = max(limits.quiet_runs, 2 * shown.longest_pause)
-    limits = limits._replace(quiet_runs=quiet_runs)
-    if paused_ns > limits.patience_ns:
-        runs = limits.runs_in_time
-        return limits._replace(
-            patience_ns=paused_ns, patience_runs=runs, most_runs=runs
-        )
-    return limits
+    return limits._replace(quiet_runs=quiet_runs)
+
+
+def lasting(limits: Limits, time_ns: int) -> Limits:
+    """So long as steady growth has to be looked at, however short a run is."""
+    return limits._replace(
+        patience_ns=max(limits.patience_ns, time_ns),
+        patience_runs=limits.runs_in_time,
+        most_runs=limits.runs_in_time,
+    )
 
 
 def limits_of(

@@ -80,13 +80,13 @@ def test_a_cache_whose_entries_expire_is_no_leak(
 
         from pytest_veo.evidence.places import Places
 
-        take = Places.take
+        grown = Places.grown
 
-        def slowly():  # as in a heap of a million objects: all expires meanwhile
+        def slowly(*args):  # as in a heap of a million objects: all expires meanwhile
             time.sleep(0.35)
-            return take()
+            return grown(*args)
 
-        Places.take = slowly
+        Places.grown = slowly
         """
     )
     result = check(

@@ -14,7 +14,7 @@ from pytest_veo.measure.lateness import floor_of_round
 from pytest_veo.measure.lateness import has_piled_up
 from pytest_veo.measure.lateness import some_have_ended
 from pytest_veo.measure.limits import Limits
-from pytest_veo.measure.limits import patient
+from pytest_veo.measure.limits import lasting
 from pytest_veo.measure.meter import Glance
 from pytest_veo.measure.meter import Meter
 from pytest_veo.memory.leak import Course
@@ -154,15 +154,9 @@ def test_rounds_are_told_by_run() -> None:
     assert floor_of_round(1)(MAPPED) == 4_096
 
 
-@pytest.mark.parametrize(
-    ("paused_ns", "patience_ns", "patience_runs", "most_runs"),
-    [(0, 150, 300, 600), (150, 150, 300, 600), (900, 900, 4096, 4096)],
-    ids=["no pause", "a short one", "a longer one"],
-)
-def test_runs_go_on_for_as_long_as_the_pause_before_them(
-    paused_ns: int, patience_ns: int, patience_runs: int, most_runs: int
-) -> None:
+@pytest.mark.parametrize("time_ns", [100, 900])
+def test_runs_that_have_to_last_are_as_many_as_it_takes(time_ns: int) -> None:
     limits = Limits(600, 10_000, patience_ns=150, patience_runs=300, runs_in_time=4096)
-    found = patient(limits, _shown(Meter([_Host(threads=9)])), paused_ns)
-    assert (found.patience_ns, found.patience_runs) == (patience_ns, patience_runs)
-    assert found.most_runs == most_runs
+    found = lasting(limits, time_ns)
+    assert found.patience_ns == max(150, time_ns)
+    assert (found.patience_runs, found.most_runs) == (4096, 4096)
