@@ -36,6 +36,9 @@ OVERDRAFT_NS = 8_000_000_000
 """By so much it may overdraw the credit: one that has begun is seen to its end, but
 not many."""
 
+QUIET_ROUNDS = 2
+MOST_ROUNDS = 40
+
 
 class Limits(NamedTuple):
     """How far confirming may go."""
@@ -68,6 +71,17 @@ def patient(limits: Limits, shown: Confirmed) -> Limits:
     """As many quiet runs as show that what grew now and then has stopped."""
     quiet_runs = max(limits.quiet_runs, 2 * shown.longest_pause)
     return limits._replace(quiet_runs=quiet_runs)
+
+
+def in_rounds(limits: Limits, count: int) -> Limits:
+    """The same for rounds of so many runs, each of which is waited for."""
+    return limits._replace(
+        most_runs=min(MOST_ROUNDS, limits.most_runs // count),
+        patience_ns=0,
+        suspects=None,
+        quiet_runs=QUIET_ROUNDS,
+        quiet_ns=0,
+    )
 
 
 def limits_of(
