@@ -291,7 +291,7 @@ class Inquiry:
                 gc.collect()
                 gc.freeze()
                 shown = confirmation.go()
-                if not shown.growing():
+                if not shown.growing() or has_piled_up(shown):
                     return shown
                 # A cache that is full lets go of objects that were put aside, and
                 # cycles among them stay. So do those of earlier tests: ask twice.

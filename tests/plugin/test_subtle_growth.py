@@ -227,6 +227,7 @@ def test_a_full_cache_that_takes_classes_for_numbers_is_no_leak(check: Check) ->
             kept.append([object() for _ in range(40)])
         """,
         *LIGHT,
+        "--veo-confirm-start=60s",
     )
     assert outcomes(result) == {
         "test_cache": "PASSED",
