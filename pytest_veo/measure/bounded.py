@@ -128,7 +128,9 @@ def filling(
             math.ceil((place.places_left or 0) / place.entries_per_run)
             for place in limited
         ),
-        is_weighed={BLOCKS.key, HEAP.key}.issuperset(steady)
+        # What another place keeps as well stays when the bounded one lets go of it.
+        is_weighed=alone
+        and {BLOCKS.key, HEAP.key}.issuperset(steady)
         and _BESIDE_OTHERS.covers(blocks_per_run, heap_bytes_per_run, weight),
     )
 
