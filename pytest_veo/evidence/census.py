@@ -14,6 +14,7 @@ import io
 import itertools
 import math
 import queue
+from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 
@@ -116,6 +117,41 @@ def _firsts(name: str, held: list[Any]) -> array.array[int]:
         return array.array("Q")
     nothing = itertools.repeat(None)
     return array.array("Q", map(id, map(next, map(iter, held), nothing)))
+
+
+def misses(heap: Iterable[object]) -> dict[int, int]:
+    """What was not found in each full `lru_cache` so far, by its identity."""
+    found = {}
+    for held in heap:
+        if type(held) is LRU:
+            _, missed, limit, entries = LRU.__dict__["cache_info"](held)
+            if limit and entries >= limit:
+                found[id(held)] = missed
+    return found
+
+
+def turned(before: dict[int, int], runs: int) -> list[Candidate]:
+    """The `lru_cache`s that were full before and have let go of entries for new ones.
+
+    They do not grow, and what they hold may: old entries may have weighed less.
+    """
+    heap = gc.get_objects()
+    now = misses(heap)
+    enough = max(min(runs, 2), math.ceil(runs * _OFTEN))
+    return [
+        Candidate(
+            held=held,
+            kind="lru_cache",
+            entries=LRU.__dict__["cache_info"](held)[3],
+            per_run=(now[id(held)] - before[id(held)]) / runs,
+            is_certain=True,
+            was_empty=False,
+        )
+        for held in heap
+        if type(held) is LRU
+        and id(held) in before
+        and now.get(id(held), 0) - before[id(held)] >= enough
+    ]
 
 
 def compare(before: Column, name: str, held: list[Any], runs: int) -> list[Candidate]:

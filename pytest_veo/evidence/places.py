@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import gc
 import itertools
 import math
 import queue
@@ -104,15 +105,28 @@ class GrownPlace:
 class Places:
     """The lengths of all containers at one instant. Keeps nothing alive."""
 
-    def __init__(self, columns: dict[str, Column]) -> None:
+    def __init__(self, columns: dict[str, Column], misses: dict[int, int]) -> None:
         self._columns = columns
+        self._misses = misses
 
     @classmethod
     def take(cls) -> Places:
         """Look at every container of the heap."""
         return cls(
-            {name: census.column(name, held) for name, held in census.containers()}
+            {name: census.column(name, held) for name, held in census.containers()},
+            census.misses(gc.get_objects()),
         )
+
+    def turned(self, runs: int, seconds: float = 2.0) -> tuple[GrownPlace, ...]:
+        """The full caches that have taken new entries for old ones since.
+
+        Args:
+            runs: how often the test has run since `take`.
+            seconds: how long to look for the names of the places.
+        """
+        found = census.turned(self._misses, runs)
+        found.sort(key=lambda each: -each.per_run)
+        return _described(found[:_MOST], seconds)
 
     def grown(
         self, runs: int, seconds: float = 2.0, ours: Iterable[object] = ()
@@ -131,19 +145,23 @@ class Places:
                 found += census.compare(self._columns[name], name, held, runs)
         found = [each for each in found if id(each.held) not in not_theirs]
         found.sort(key=lambda each: -each.per_run)
-        found = found[:_MOST]
-        containers = [each.held for each in found]
-        hidden = [containers, found, *found]
-        ascents = Climber(containers, hidden, seconds).climb()
-        wrappers = {id(held) for held in containers if entries.is_wrapper(held)}
-        named = [
-            _name(each, ascent)
-            for each, ascent in zip(found, ascents, strict=True)
-            if not any(id(node) in wrappers for node in ascent.nodes[-2:-1])
-        ]
-        del ascents
-        weights = _weigh_all(named)
-        return tuple(_place_of(n, weights[id(n.candidate.held)]) for n in named)
+        return _described(found[:_MOST], seconds)
+
+
+def _described(found: list[Candidate], seconds: float) -> tuple[GrownPlace, ...]:
+    """Where the containers are, and what their entries hold."""
+    containers = [each.held for each in found]
+    hidden = [containers, found, *found]
+    ascents = Climber(containers, hidden, seconds).climb()
+    wrappers = {id(held) for held in containers if entries.is_wrapper(held)}
+    named = [
+        _name(each, ascent)
+        for each, ascent in zip(found, ascents, strict=True)
+        if not any(id(node) in wrappers for node in ascent.nodes[-2:-1])
+    ]
+    del ascents
+    weights = _weigh_all(named)
+    return tuple(_place_of(n, weights[id(n.candidate.held)]) for n in named)
 
 
 @dataclasses.dataclass(slots=True)

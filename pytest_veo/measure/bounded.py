@@ -62,6 +62,9 @@ class Filling(NamedTuple):
     is_weighed: bool
     """Whether what it holds accounts for the growth closely. If not, C objects that
     cannot be weighed may account for it, or something beside it."""
+    is_turning: bool = False
+    """Whether it is full, and takes new entries for old ones that may weigh less: it
+    accounts for the growth only if that ends with the last of the old ones."""
 
     @property
     def projected_bytes(self) -> int:
@@ -126,8 +129,28 @@ def filling(
             math.ceil((place.places_left or 0) / place.entries_per_run)
             for place in limited
         ),
-        is_weighed={BLOCKS.key, HEAP.key}.issuperset(steady)
+        # What another place keeps as well stays when the bounded one lets go of it.
+        is_weighed=alone
+        and {BLOCKS.key, HEAP.key}.issuperset(steady)
         and _BESIDE_OTHERS.covers(blocks_per_run, heap_bytes_per_run, weight),
+    )
+
+
+def turning(turned: Sequence[GrownPlace]) -> Filling | None:
+    """The full cache whose new entries weigh most; None if no entry is replaced."""
+    limited = [place for place in turned if place.ceiling_entries]
+    if not limited:
+        return None
+    main = max(limited, key=lambda place: place.weight_per_run.total_bytes)
+    return Filling(
+        path=main.path,
+        limit=main.bounded_by,
+        entries=main.entries,
+        ceiling_entries=main.entries,
+        held_bytes=round(main.held_bytes),
+        runs_left=math.ceil(main.entries / main.entries_per_run),
+        is_weighed=False,
+        is_turning=True,
     )
 
 
@@ -166,6 +189,28 @@ def filling_of(
         heap_bytes_per_run=per_run.get(HEAP.key, 0),
         handles_per_run=max(handles, default=0),
         steady=frozenset(shown.layout[place].key for place in places),
+    )
+
+
+def goes_on(before: Glance, after: Glance, runs: int, shown: Confirmed) -> bool:
+    """Whether anything that grew in the re-runs has grown on in some more of them.
+
+    A cache that was filled just then has no place left that would explain it.
+
+    Args:
+        before: figures.
+        after: figures.
+        runs: how many there were.
+        shown: what re-runs before these showed.
+    """
+    slopes = shown.slopes()
+    places = shown.growing() or shown.likely()
+    keys = {shown.layout[place].key for place in places}
+    of_devices = any(shown.layout[place].device != HOST for place in places)
+    return of_devices or any(
+        counter.key in keys and amount >= 0.5 * runs * slopes[counter.key]
+        for counter, amount in zip(after.layout, growth(before, after), strict=True)
+        if counter.device == HOST
     )
 
 

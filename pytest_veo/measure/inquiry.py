@@ -13,6 +13,8 @@ from pytest_veo.budget import Level
 from pytest_veo.evidence import frozen
 from pytest_veo.measure import stock
 from pytest_veo.measure.bounded import filling_of
+from pytest_veo.measure.bounded import goes_on
+from pytest_veo.measure.bounded import turning
 from pytest_veo.measure.confirm import Confirmation
 from pytest_veo.measure.confirm import Confirmed
 from pytest_veo.measure.gate import Credit
@@ -22,6 +24,7 @@ from pytest_veo.measure.lateness import WAITS_S
 from pytest_veo.measure.lateness import Rounds
 from pytest_veo.measure.lateness import anything_stays
 from pytest_veo.measure.lateness import by_run
+from pytest_veo.measure.lateness import came_back
 from pytest_veo.measure.lateness import ended
 from pytest_veo.measure.lateness import flat_on_host
 from pytest_veo.measure.lateness import floor_of_round
@@ -30,6 +33,7 @@ from pytest_veo.measure.lateness import outwait_strays
 from pytest_veo.measure.lateness import some_have_ended
 from pytest_veo.measure.limits import MOST_QUIET_RUNS
 from pytest_veo.measure.limits import Limits
+from pytest_veo.measure.limits import in_rounds
 from pytest_veo.measure.limits import lasting
 from pytest_veo.measure.limits import limits_of
 from pytest_veo.measure.limits import patient
@@ -48,6 +52,7 @@ from pytest_veo.verdict import Verdict
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from collections.abc import Iterator
 
     import pytest
@@ -76,8 +81,6 @@ ROUND_RUNS = 8
 """Re-runs between two waits for threads and children that end late, at most."""
 ROUND_NS = 400_000_000
 """What they may take."""
-QUIET_ROUNDS = 2
-MOST_ROUNDS = 40
 
 
 class Inquiry:
@@ -240,15 +243,21 @@ class Inquiry:
         self, item: pytest.Item, shown: Confirmed, limits: Limits
     ) -> tuple[Filling | None, Confirmed]:
         """The bounded place that explains steady growth; what re-runs show then."""
-        place = self._find_filling(item, shown)
+        place, still_grows = self._find_filling(item, shown)
+        if place is None and not still_grows:  # a place that was filled meanwhile
+            again = self._run_again(item, patient(limits, shown))
+            if again.growing():
+                place, _ = self._find_filling(item, again)
+            return place, again
         if place is None or place.is_weighed:
             return place, shown
         full = self._run_until_full(item, shown, place, limits)
-        if full is None:
-            return place, shown
-        if not full.growing():
+        if full is not None and not full.growing():
             return place._replace(is_weighed=True), shown
-        return self._find_filling(item, full), full
+        if full is not None:
+            place, _ = self._find_filling(item, full)
+        is_turning = place is not None and place.is_turning
+        return None if is_turning else place, full or shown
 
     def _from_rest_to_rest(
         self, item: pytest.Item, shown: Confirmed, limits: Limits, count: int
@@ -268,14 +277,8 @@ class Inquiry:
         if is_of_devices or not anything_stays(shown, late):
             return flat_on_host(shown)
         self._ends_late = True
-        limits = limits._replace(
-            most_runs=min(MOST_ROUNDS, limits.most_runs // count),
-            patience_ns=0,
-            suspects=None,
-            quiet_runs=QUIET_ROUNDS,
-            quiet_ns=0,
-        )
-        return by_run(self._run_again(item, limits, count), count)
+        rounds = self._run_again(item, in_rounds(limits, count), count)
+        return by_run(rounds, count)
 
     def _why_not_again(
         self, budget: LeakBudget, duration_ns: int, suspicions: list[Suspicion]
@@ -292,25 +295,41 @@ class Inquiry:
     def _run_again(
         self, item: pytest.Item, limits: Limits, count: int = 1
     ) -> Confirmed:
+        """What re-runs show, in rounds of so many."""
+
         def steps() -> None:
             forget_attribute_names()
             self._steps(item)
             stock.refill()
 
         with self._rerunning(item, count) as runs:
-            # What stands now is put aside: collecting after each run is cheap then.
-            gc.collect()
-            gc.freeze()
-            return Confirmation(
-                self._meter,
-                runs,
-                limits,
-                steps=steps,
-                tolerated=floor_of_round(count),
-            ).go()
+            tolerated = floor_of_round(count)
+            confirmation = Confirmation(
+                self._meter, runs, limits, steps=steps, tolerated=tolerated
+            )
+            for _ in range(2):
+                # What stands is put aside: collecting after each run is cheap then.
+                gc.collect()
+                gc.freeze()
+                shown = confirmation.go()
+                if not shown.growing() or has_piled_up(shown):
+                    return shown
+                # A cache that is full lets go of objects that were put aside, and
+                # cycles among them stay. So do those of earlier tests: ask twice.
+                last = self._settled(steps)
+                gc.unfreeze()
+                if not came_back(shown, last, self._settled(steps)):
+                    return shown
+            return confirmation.go()
 
-    def _find_filling(self, item: pytest.Item, shown: Confirmed) -> Filling | None:
-        """The bounded place that the item's growth goes into, if it does."""
+    def _settled(self, steps: Callable[[], None]) -> Glance:
+        now = self._meter.glance()
+        return settle(self._meter, now, steps=steps, waits_s=(), examine=True)
+
+    def _find_filling(
+        self, item: pytest.Item, shown: Confirmed
+    ) -> tuple[Filling | None, bool]:
+        """The bounded place that the item's growth goes into; whether it goes on."""
         from pytest_veo.evidence.places import Places
 
         began = time.perf_counter_ns()
@@ -321,11 +340,14 @@ class Inquiry:
             census = Places.take()
             before = self._meter.glance()
             if rounds.run():
-                return None
+                return None, True
             after = self.settle(item, before)
             grown = census.grown(runs)
             self._census_ns = time.perf_counter_ns() - began
-            return filling_of(grown, before, after, runs, shown)
+            place = filling_of(grown, before, after, runs, shown)
+            if place is None and goes_on(before, after, runs, shown):
+                return turning(census.turned(runs)), True
+            return place, place is not None
 
     def _run_until_full(
         self, item: pytest.Item, shown: Confirmed, place: Filling, limits: Limits

@@ -104,6 +104,23 @@ def anything_stays(shown: Confirmed, late: Glance) -> bool:
     )
 
 
+def came_back(shown: Confirmed, last: Glance, late: Glance) -> bool:
+    """Whether of all that grew at least half is gone.
+
+    Args:
+        shown: what the re-runs showed.
+        last: the figures after them.
+        late: the figures now.
+    """
+    if not shown.layout is last.layout is late.layout:
+        return False
+    return all(
+        2 * (last.values[i] - late.values[i])
+        >= shown.series[i][-1] - shown.series[i][0]
+        for i in shown.growing()
+    )
+
+
 def flat_on_host(shown: Confirmed) -> Confirmed:
     """The same, once all that grew on the host has come back."""
     courses = tuple(

@@ -40,6 +40,9 @@ OVERDRAFT_NS = 8_000_000_000
 """By so much it may overdraw the credit: one that has begun is seen to its end, but
 not many."""
 
+QUIET_ROUNDS = 2
+MOST_ROUNDS = 40
+
 
 class Limits(NamedTuple):
     """How far confirming may go."""
@@ -82,6 +85,17 @@ def lasting(limits: Limits, time_ns: int) -> Limits:
         patience_ns=max(limits.patience_ns, time_ns),
         patience_runs=limits.runs_in_time,
         most_runs=limits.runs_in_time,
+    )
+
+
+def in_rounds(limits: Limits, count: int) -> Limits:
+    """For rounds of so many runs, each of which is waited for."""
+    return limits._replace(
+        most_runs=min(MOST_ROUNDS, limits.most_runs // count),
+        patience_ns=0,
+        suspects=None,
+        quiet_runs=QUIET_ROUNDS,
+        quiet_ns=0,
     )
 
 

@@ -360,7 +360,8 @@ class Watch:
         try:
             return (yield)
         finally:
-            after = self.meter.glance()
+            # What it left to the collector would be missing from the test's growth.
+            after = self._collected()
             taken = zip(after.layout, growth(before, after), strict=True)
             self.ledger.end(fixturedef, booking, dict(taken))
 

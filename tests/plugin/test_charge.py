@@ -44,6 +44,34 @@ def test_what_a_wider_fixture_takes_is_not_its_first_user_s(
     result.stdout.fnmatch_lines(["2 tests judged, *"])
 
 
+def test_what_a_wider_fixture_leaves_to_the_collector_hides_no_leak(
+    check: Check,
+) -> None:
+    result = check(
+        """
+        import pytest
+
+        kept = []
+
+        @pytest.fixture(params="ab", scope="module")
+        def wide():
+            for _ in range(300):
+                circle = [object()]
+                circle.append(circle)
+
+        @pytest.mark.parametrize("keeps", [False, True])
+        def test_it(wide, keeps):
+            if keeps:
+                kept.append([{"a": number} for number in range(5)])
+        """,
+        "--veo-evidence=off",
+        "-k",
+        "a-True or b-False",
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["  test_it.py::test_it[[]a-True]: leaked *"])
+
+
 def test_what_a_test_puts_into_a_wider_fixture_is_its_leak(check: Check) -> None:
     result = check(
         """

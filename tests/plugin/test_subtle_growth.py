@@ -243,6 +243,73 @@ def test_bounded_places_of_every_kind_are_no_leak_and_a_list_beside_them_is(
     }
 
 
+def test_a_full_cache_that_takes_classes_for_numbers_is_no_leak(check: Check) -> None:
+    result = check(
+        """
+        import functools
+        import time
+
+        kept = []
+
+        def filled():
+            cache = functools.lru_cache(maxsize=24)(lambda key: key)
+            for number in range(24):
+                cache(number)
+            return cache
+
+        clean, leaky = filled(), filled()
+
+        def test_cache():
+            time.sleep(0.013)  # long runs are not repeated until a cache is full
+            clean(type("Made", (), {}))
+
+        def test_list_beside_it():
+            time.sleep(0.013)
+            leaky(type("Made", (), {}))
+            kept.append([object() for _ in range(40)])
+        """,
+        *LIGHT,
+        "--veo-confirm-start=60s",
+    )
+    assert outcomes(result) == {
+        "test_cache": "PASSED",
+        "test_list_beside_it": "FAILED",
+    }
+
+
+def test_what_a_list_keeps_of_a_bounded_cache_is_a_leak(check: Check) -> None:
+    result = check(
+        """
+        import functools
+        import itertools
+
+        kept = []
+        turns = itertools.count()
+
+        @functools.lru_cache(maxsize=90)
+        def made(turn):
+            return object()
+
+        @functools.lru_cache(maxsize=90)
+        def made_and_kept(turn):
+            return object()
+
+        def test_cache():
+            made(next(turns))
+
+        def test_list_beside_it():
+            kept.append(made_and_kept(next(turns)))
+        """,
+        *LIGHT,
+        "--veo-confirm-start=60s",
+        level="deep",
+    )
+    assert outcomes(result) == {
+        "test_cache": "PASSED",
+        "test_list_beside_it": "FAILED",
+    }
+
+
 def test_memory_that_c_code_holds_in_a_bounded_cache_is_no_leak(check: Check) -> None:
     result = check(
         BOUNDED

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from pytest_veo.evidence.places import GrownPlace
 from pytest_veo.evidence.roots import Root
 from pytest_veo.measure.bounded import filling
+from pytest_veo.measure.bounded import turning
 
 
 CACHE = GrownPlace(
@@ -90,3 +93,21 @@ def test_the_limit_of_a_cache_is_told_once() -> None:
     assert str(place) == (
         "functools.lru_cache of urllib.parse.urlsplit (maxsize=128, 43 in use)"
     )
+
+
+FULL = dataclasses.replace(CACHE, entries=128, entries_per_run=3.0)
+
+
+def test_a_full_cache_has_new_entries_once_each_place_was_taken() -> None:
+    heavier = dataclasses.replace(FULL, path="app.classes", held_bytes=900.0)
+    place = turning((FULL, heavier, BESIDE))
+    assert place is not None
+    assert place.is_turning
+    assert not place.is_weighed
+    assert str(place).startswith("app.classes (maxsize=128, 128 in use")
+    assert place.runs_left == 43
+    assert place.projected_bytes == 0
+
+
+def test_nothing_turns_where_nothing_has_a_limit() -> None:
+    assert turning((BESIDE,)) is None

@@ -8,6 +8,7 @@ from pytest_veo.measure.confirm import Confirmed
 from pytest_veo.measure.lateness import Rounds
 from pytest_veo.measure.lateness import anything_stays
 from pytest_veo.measure.lateness import by_run
+from pytest_veo.measure.lateness import came_back
 from pytest_veo.measure.lateness import ended
 from pytest_veo.measure.lateness import flat_on_host
 from pytest_veo.measure.lateness import floor_of_round
@@ -160,3 +161,18 @@ def test_runs_that_have_to_last_are_as_many_as_it_takes(time_ns: int) -> None:
     found = lasting(limits, time_ns)
     assert found.patience_ns == max(150, time_ns)
     assert (found.patience_runs, found.most_runs) == (4096, 4096)
+
+
+@pytest.mark.parametrize(
+    ("threads", "heap", "back"),
+    [(-8, -4_000, True), (-4, -2_000, True), (-8, -100, False), (0, -4_000, False)],
+    ids=["all", "half of each", "threads only", "heap only"],
+)
+def test_growth_has_come_back_if_half_of_each_kind_has(
+    threads: int, heap: int, back: bool
+) -> None:
+    meter = Meter([_Host(threads=1)])
+    layout, shown = meter.examine().layout, _shown(meter)
+    last = Glance(layout, (90, 90_000))
+    late = Glance(layout, (90 + threads, 90_000 + heap))
+    assert came_back(shown, last, late) is back
