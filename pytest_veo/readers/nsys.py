@@ -65,7 +65,9 @@ _UNITS = {
 }
 _SUMMARY = {"Instances", "Num Calls", "Count"}
 _SEARCHED_LINES = 20
-_ABOVE = ("Processing", "Generating", "Exporting", " **", "**", "NOTICE", "WARNING")
+_ABOVE = (
+    *("Processing", "Generating", "Exporting", "[", " **", "**", "NOTICE", "WARNING"),
+)
 _NAMES = ("Name", "Range", "name", "text")
 
 

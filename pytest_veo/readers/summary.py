@@ -19,7 +19,7 @@ from pytest_veo.readers.table import split_line
 _SIGNS = (
     ("frameview", ("TimeStamp", "Application", "Avg FPS")),
     ("mangohud", ("0.1% Min FPS", "97% Percentile FPS")),
-    ("ocat", ("Average FPS (Application)", "File")),
+    ("ocat", ("Average FPS (Application)",)),
     ("ocat", ("Average FPS", "99th percentile frame time")),
     ("presentmon", ("Total Frames", "Average FPS")),
     ("presentmon", ("Average FPS", "1st Percentile FPS")),

@@ -120,7 +120,8 @@ def _dumped(document: Any) -> list[Poll]:
     for path, entry in objects(document):
         values = entry.get("values")
         key = path.rpartition("stats.")[2]
-        stream, dash, counter = key.rpartition("-")
+        # A star marks what the standard did not have yet.
+        stream, dash, counter = key.removesuffix("*").rpartition("-")
         if not dash or counter not in _WANTED or not isinstance(values, str):
             continue
         try:

@@ -29,6 +29,12 @@ HML = (
 )
 
 
+def test_a_copy_of_afterburner_s_log_without_its_title_is_read(tmp_path: Path) -> None:
+    read = capture(tmp_path, HML.partition("\n")[2])
+    assert (read.format, read.version) == ("afterburner", "")
+    assert frame_ms(read.series[0]) == [16.66] * 2
+
+
 def test_a_decimal_comma_does_not_shift_afterburner_s_columns(tmp_path: Path) -> None:
     error = refused(tmp_path, HML.replace("100.1", "100,1"))
     assert (error.line, error.reason) == (
@@ -139,7 +145,50 @@ def test_a_count_that_was_cut_in_writing_is_left_out(tmp_path: Path) -> None:
     assert [(c.dropped, c.total) for c in whole.counters] == [(150, 71950)]
 
 
-# PerfDog and WebRTC
+# OBS
+
+
+def test_losses_of_nobody_knows_how_many_are_no_rate(tmp_path: Path) -> None:
+    lagged = "Number of lagged frames due to rendering lag/stalls"
+    read = capture(
+        tmp_path,
+        "21:05:05.429: OBS 32.2.2\n"
+        "21:05:05.429: Output 'file': Total frames output: 3600\n"
+        f"21:05:05.429: Output 'file': {lagged}: 12 (0.3%)\n"
+        f"21:05:05.429: Output 'stream': {lagged}: 40 (0.1%)\n",
+    )
+    assert [(c.name, c.dropped, c.total) for c in read.counters] == [
+        ("lagged (file)", 12, 3600),
+        ("network (file)", 0, 3600),
+    ]
+    assert read.notes[1:] == (
+        "lagged (stream): 40 frames, but not of how many: left out",
+    )
+
+
+# PerfDog, Macrobenchmark and WebRTC
+
+
+def test_percentiles_without_their_runs_are_figures(tmp_path: Path) -> None:
+    metrics = {"frameDurationCpuMs": {"P50": 8.0}, "frameOverrunMs": {"P50": -2.0}}
+    document = {"benchmarks": [{"name": "scroll", "sampledMetrics": metrics}]}
+    read = capture(tmp_path, json.dumps(document))
+    assert [(f.name, f.value) for f in read.summary] == [
+        ("scroll frameDurationCpuMs P50", 8.0),
+        ("scroll frameOverrunMs P50", -2.0),
+    ]
+    assert (read.series, read.counters) == ((), ())
+
+
+def test_a_star_behind_a_counter_is_no_part_of_its_name(tmp_path: Path) -> None:
+    stats = {"V1-framesDecoded": "[10,30]", "V1-freezeCount*": "[0,2]"}
+    entries = {name: {"values": values} for name, values in stats.items()}
+    dump = {"PeerConnections": {"7-1": {"stats": entries}}}
+    read = capture(tmp_path, json.dumps(dump))
+    assert [(f.name, f.value) for f in read.summary] == [
+        ("framesDecoded (V1)", 30.0),
+        ("freezeCount (V1)", 2.0),
+    ]
 
 
 def test_a_second_without_frames_is_left_out_and_told(tmp_path: Path) -> None:
@@ -175,7 +224,13 @@ def test_a_poll_a_line_is_a_dump_as_well(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "above", ["", "Processing [a.sqlite] with [nvtx.py]... \n\n"], ids=["bare", "above"]
+    "above",
+    [
+        "",
+        "Processing [a.sqlite] with [nvtx.py]... \n\n",
+        "Generating 'a.sqlite'\n[1/1] Executing 'nvtx' stats report\n\n ** NVTX:\n\n",
+    ],
+    ids=["bare", "above", "executing"],
 )
 def test_a_trace_says_its_unit(
     tmp_path: Path, start: str, cell: str, above: str
