@@ -7,6 +7,7 @@ the steps of `elapsed` tell which. A log with `log_interval` holds samples, not 
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 import numpy as np
@@ -103,9 +104,9 @@ def _wanted(source: Source, sheet: Sheet) -> list[Wanted]:
 
 def _version(source: Source, sheet: Sheet) -> str:
     for line in source.head[: sheet.header_line]:
-        text = line.strip()
-        if text.startswith("v") and text[1:2].isdigit() and "." in text:
-            return text.removeprefix("v")
+        # Distributions build it without the `v`.
+        if found := re.fullmatch(r"v?(\d+\.\d[\w.\-]*)", line.strip()):
+            return found[1]
     for column, since in (
         ("cpu_mhz", "0.8.2 or later"),
         ("cpu_power", "0.8.0 or later"),
