@@ -54,6 +54,9 @@ BUILT_IN = (
     "plain",
 )
 
+_PACKED = (b"\x1f\x8b", b"PK\3\4", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"\x28\xb5/\xfd")
+"""How gzip, zip, bzip2, xz, 7-zip and Zstandard begin."""
+
 _added: list[Reader] = []
 
 
@@ -110,6 +113,8 @@ def read_capture(path: str | Path) -> Capture:
     for reader in readers():
         if reader.claims(source):
             return reader.read(source)
+    if source.magic.startswith(_PACKED):
+        raise source.error("a packed file: unpack it first")
     known = ", ".join(reader.name for reader in readers())
     first = source.head[0][:60] if source.head else source.magic[:16].hex(" ")
     raise source.error(
