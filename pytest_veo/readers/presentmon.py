@@ -260,7 +260,8 @@ def _presents_of(
         never = _never_displayed(until, names, lost)
         lost = never if lost is None else lost
         if not bool(never.all()):
-            display = np.where(never, MISSING_NS, stamps + until.values)
+            display = stamps + until.values
+            display[never] = MISSING_NS
     return Presents(
         stamps_ns=stamps,
         lines=table.lines,

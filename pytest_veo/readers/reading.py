@@ -295,7 +295,7 @@ class Reading:
             codes = pieces.vocabulary.encode(rows.raw, start, end)
         except OverflowError as error:
             raise self.source.error(str(error), column=pieces.wanted.name) from error
-        return codes, _spelled_missing(pieces.vocabulary, codes)
+        return codes, spelled_missing(pieces.vocabulary, codes)
 
     def _read_dates(
         self,
@@ -356,9 +356,10 @@ def _ahead(splits: Iterator[_Split], pool: ThreadPoolExecutor) -> Iterator[_Spli
         yield split
 
 
-def _spelled_missing(
+def spelled_missing(
     vocabulary: Vocabulary, codes: npt.NDArray[Any]
 ) -> npt.NDArray[np.bool_]:
+    """Which cells of a text column say "no value"."""
     wanted = [
         code
         for code, text in enumerate(vocabulary.values)
