@@ -126,6 +126,8 @@ def _ordered(table: Table, columns: list[Stamps], notes: list[str]) -> list[Stam
 
     A `decode_time_ms` beside `t_ms` says how long decoding took.
     """
+    if len(columns) == 1:
+        return columns
     kept = []
     for column in columns:
         read = table[column.name]
