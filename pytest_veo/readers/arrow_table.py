@@ -74,6 +74,8 @@ def read_columns(
         for column in wanted:
             read = _column(table[column.name], column)
             table = table.drop_columns([column.name])
+            # Arrow keeps what is free for itself: ten million rows are a gibibyte.
+            _pyarrow().default_memory_pool().release_unused()
             if read is None:
                 return None
             columns.append(read)
@@ -165,8 +167,12 @@ def _kinds(wanted: tuple[Wanted, ...]) -> list[Kind]:
     ]
 
 
+def _pyarrow() -> Any:
+    return importlib.import_module("pyarrow")
+
+
 def _type(kind: Kind) -> Any:
-    pyarrow = importlib.import_module("pyarrow")
+    pyarrow = _pyarrow()
     if kind in (Kind.TEXT, Kind.DATE_TIME):
         return pyarrow.binary()
     # Not decimal128: a huge exponent crashes arrow 26.

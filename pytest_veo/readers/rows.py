@@ -90,18 +90,14 @@ def trim(
         if not blank.any():
             break
         start = start + blank
-    # Tools that pad their cells pad them by many blanks.
     words = words_of(raw)
-    while (blank := words[end - 8] == _EIGHT_BLANKS).any():
-        blank &= end - start >= 8
-        if not blank.any():
-            break
-        end = end - 8 * blank
     while (blank := raw[end - 1] <= _BLANK).any():
         blank &= start < end
         if not blank.any():
             break
-        end = end - blank
+        # Tools that pad their cells pad them by many blanks.
+        padded = blank & (words[end - 8] == _EIGHT_BLANKS) & (end - start >= 8)
+        end = end - np.where(padded, 8, blank)
     return start, end
 
 
