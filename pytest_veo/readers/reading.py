@@ -22,6 +22,7 @@ from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
 from pytest_veo.readers.dates import parse_date_time
 from pytest_veo.readers.dates import parse_date_times
+from pytest_veo.readers.rows import BLANKS
 from pytest_veo.readers.rows import Rows
 from pytest_veo.readers.rows import split_rows
 from pytest_veo.readers.words import Vocabulary
@@ -181,11 +182,9 @@ class Reading:
 
     def _check_long(self, rows: Rows, lines: npt.NDArray[np.int32]) -> None:
         width = len(self.sheet.header)
-        for index in range(width, int(rows.counts.max(initial=0))):
-            start, end = rows.cell(index)
-            filled = (start < end) & (rows.counts > index)
-            if filled.any():
-                row = int(np.argmax(filled))
+        nothing = b'"' + BLANKS + self.sheet.delimiter.encode()
+        for row in np.flatnonzero(rows.counts > width).tolist():
+            if rows.beyond(row, width).strip(nothing):
                 raise self.source.error(
                     f"{rows.counts[row]} cells under a header of {width} names; a "
                     f"comma inside a cell needs quotes, and numbers with a decimal "

@@ -71,6 +71,9 @@ EXPECTED = (
         pytest.param(CLEAN.replace(",", ";").replace(".", ","), id="decimal comma"),
         pytest.param(CLEAN.replace(",", "\t"), id="tabs"),
         pytest.param(CLEAN.replace(",", " ,  "), id="padded cells"),
+        pytest.param(
+            CLEAN.replace(",", " " * 300 + "," + " " * 70), id="cells padded far"
+        ),
         pytest.param(CLEAN.replace("a.exe", '"a.exe"'), id="quotes"),
         pytest.param(CLEAN.replace("\nb", "\n\n  \nb"), id="blank lines"),
         pytest.param("\n \n" + CLEAN, id="blank lines above the header"),
@@ -80,6 +83,10 @@ EXPECTED = (
         pytest.param(CLEAN.replace("NA", "nan"), id="nan"),
         pytest.param(CLEAN.replace("NA", "-"), id="dash"),
         pytest.param(CLEAN.replace(",x\n", ",x,\n"), id="comma at the end of rows"),
+        pytest.param(
+            CLEAN.replace(",x\n", ',x, ,"",' + "," * 50_000 + "\n"),
+            id="cells without end, and nothing in them",
+        ),
     ],
 )
 def test_the_same_table_in_any_dress_reads_the_same(
