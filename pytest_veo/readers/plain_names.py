@@ -67,6 +67,7 @@ _EVENTS = (
     (("time",), Event.FRAME),
     (("timestamp",), Event.FRAME),
     (("stamp",), Event.FRAME),
+    (("ts",), Event.FRAME),
     (("elapsed",), Event.FRAME),
     (("t",), Event.FRAME),
     (("frame",), Event.FRAME),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from typing import Protocol
 
@@ -117,8 +118,11 @@ def read_capture(path: str | Path) -> Capture:
         raise source.error("a packed file: unpack it first")
     known = ", ".join(reader.name for reader in readers())
     first = source.head[0][:60] if source.head else source.magic[:16].hex(" ")
+    hint = ""
+    if re.search("time|frame|stamp", first, re.IGNORECASE):
+        hint = "; a table of your own says the unit in a column's name: t_ms, frame_ms"
     raise source.error(
-        f"no known capture format (it begins {first!r}); known are {known}"
+        f"no known capture format (it begins {first!r}{hint}); known are {known}"
     )
 
 

@@ -285,6 +285,7 @@ def test_microseconds_are_no_seconds(tmp_path: Path, header: bytes) -> None:
         pytest.param("queue_operations_end_ns", Event.GPU_END, id="queue end"),
         pytest.param("actual_present_time_ns", Event.DISPLAY, id="actual"),
         pytest.param("present_ns", Event.PRESENT, id="present"),
+        pytest.param("ts_ns", Event.FRAME, id="ts"),
     ],
 )
 def test_a_name_says_what_is_stamped(tmp_path: Path, header: str, event: Event) -> None:

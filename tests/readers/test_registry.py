@@ -89,6 +89,13 @@ def test_a_packed_file_is_to_be_unpacked(
         read_capture(file)
 
 
+def test_a_table_without_units_says_how_to_name_them(tmp_path: Path) -> None:
+    file = tmp_path / "own.csv"
+    file.write_text("timestamp,frametime\n1.0,16.6\n")
+    with pytest.raises(CaptureError, match=r"column's name: t_ms, frame_ms\); known"):
+        read_capture(file)
+
+
 def test_a_file_of_no_format_says_how_it_begins(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("Dear diary\n")
