@@ -169,6 +169,35 @@ def test_losses_of_nobody_knows_how_many_are_no_rate(tmp_path: Path) -> None:
 # PerfDog, Macrobenchmark and WebRTC
 
 
+def test_an_export_without_frame_times_says_what_to_switch_on(tmp_path: Path) -> None:
+    row = {"TimeStamp": "0", "IosFps": {"fps": 18.0, "Jank": -1.0}, "IsDelete": False}
+    error = refused(tmp_path, json.dumps({"data": {"report": {"DataList": [row]}}}))
+    assert error.reason == (
+        "no list of rows with frame times: switch FrameTime on before recording"
+    )
+
+
+def test_a_group_named_like_its_metric_is_looked_into(tmp_path: Path) -> None:
+    still, frozen = [16.0] * 10, [16.0] * 4 + [200.0]
+    rows = [
+        {
+            "TimeStamp": str(second * 1000),
+            "IosFps": {"fps": len(times), "Jank": float(max(times) > 100)},
+            "BigJank": {"BigJank": float(max(times) > 100)},
+            "FrameDetails": {"FrameTimes": times, "InterFrameIndex": []},
+        }
+        for second, times in enumerate([still, frozen])
+    ]
+    document = {"ret": 0, "data": {"report": {"DataList": rows}}}
+    read = capture(tmp_path, json.dumps(document))
+    assert frame_ms(read.series[0]) == still + frozen
+    assert [(f.name, f.value) for f in read.summary] == [
+        ("Jank", 1.0),
+        ("BigJank", 1.0),
+    ]
+    assert read.notes == ()
+
+
 def test_percentiles_without_their_runs_are_figures(tmp_path: Path) -> None:
     metrics = {"frameDurationCpuMs": {"P50": 8.0}, "frameOverrunMs": {"P50": -2.0}}
     document = {"benchmarks": [{"name": "scroll", "sampledMetrics": metrics}]}
