@@ -209,6 +209,19 @@ def test_percentiles_without_their_runs_are_figures(tmp_path: Path) -> None:
     assert (read.series, read.counters) == ((), ())
 
 
+def test_a_track_tells_what_its_stream_dropped(tmp_path: Path) -> None:
+    stream = {"type": "inbound-rtp", "mediaType": "video", "ssrc": 7, "timestamp": 1}
+    track = {"type": "track", "id": "receiver_2", "kind": "video", "timestamp": 1}
+    polls = [
+        {**stream, "framesDecoded": 297},
+        {**track, "framesDecoded": 297, "framesDropped": 3, "framesReceived": 300},
+    ]
+    read = capture(tmp_path, json.dumps(polls))
+    assert [(c.name, c.dropped, c.total) for c in read.counters] == [
+        ("framesDropped (receiver_2)", 3, 300)
+    ]
+
+
 def test_a_star_behind_a_counter_is_no_part_of_its_name(tmp_path: Path) -> None:
     stats = {"V1-framesDecoded": "[10,30]", "V1-freezeCount*": "[0,2]"}
     entries = {name: {"values": values} for name, values in stats.items()}
