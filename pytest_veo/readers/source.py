@@ -20,7 +20,7 @@ from pytest_veo.units import format_bytes
 
 
 HEAD_BYTES = 64 << 10
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 2 << 20
 LONGEST_LINE_BYTES = 4 << 20
 MOST_DOCUMENT_BYTES = 256 << 20
 
