@@ -14,10 +14,10 @@ from pytest_veo.errors import CaptureError
 from pytest_veo.readers import arrow_table
 from pytest_veo.readers import even_rows
 from pytest_veo.readers import reading
+from pytest_veo.readers import source
 from pytest_veo.readers.columns import Kind
 from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
-from pytest_veo.readers.source import BLOCK_BYTES
 from pytest_veo.readers.source import open_source
 from pytest_veo.readers.table import open_sheet
 
@@ -223,9 +223,9 @@ def test_rows_that_span_many_blocks_are_all_there(
     tmp_path: Path, worth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "_WORTH_THREADS", worth)
-    count = 60_000
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 14)
+    count = 6_000
     body = "".join(f"p{i % 3}.exe,{i}.25,{i % 7}.5,filler\n" for i in range(count))
-    assert len(body) > BLOCK_BYTES
     table = read(tmp_path, "who,t,ms,more\n" + body)
     assert table.rows == count
     assert table["t"].values[-1] == (count - 1) * 10**9 + 250_000_000
@@ -240,10 +240,11 @@ def test_a_bad_cell_behind_many_blocks_has_its_line(
     tmp_path: Path, worth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "_WORTH_THREADS", worth)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 14)
     threads = threading.active_count()
-    body = "".join(f"p.exe,{i}.25,1.5,filler\n" for i in range(60_000))
+    body = "".join(f"p.exe,{i}.25,1.5,filler\n" for i in range(6_000))
     message = refusal(tmp_path, "who,t,ms,more\n" + body + "p.exe,x,1,y\n")
-    assert message == "capture.csv:60002, column 't': 'x' is no number"
+    assert message == "capture.csv:6002, column 't': 'x' is no number"
     assert threading.active_count() == threads
 
 
