@@ -378,6 +378,22 @@ def test_sensors_may_stand_before_the_frames(tmp_path: Path) -> None:
     assert (read.format, len(read.pick(event="present"))) == ("capframex", 3)
 
 
+@pytest.mark.parametrize(
+    ("row", "figures"),
+    [
+        pytest.param('x.csv,"1,234",60.5', [60.5], id="thousands in quotes"),
+        pytest.param("x.csv;1,234;60,5", [1.234, 60.5], id="decimal commas"),
+    ],
+)
+def test_a_comma_in_a_result_is_what_its_table_says(
+    tmp_path: Path, row: str, figures: list[float]
+) -> None:
+    header = "File,Missed frames,Average FPS (Application)"
+    mark = ";" if ";" in row else ","
+    read = capture(tmp_path, f"{header.replace(',', mark)}\n{row}\n")
+    assert [figure.value for figure in read.summary] == figures
+
+
 def test_a_second_gpu_stands_under_no_name_in_ocat_s_first_row(tmp_path: Path) -> None:
     row = "g.exe,1,0xA,DXGI,0,{s},16.000,16.000,20.000"
     first, *others = rows(row).splitlines()
