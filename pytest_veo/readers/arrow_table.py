@@ -212,8 +212,11 @@ def _convert(told: npt.NDArray[Any], values: npt.NDArray[Any], kind: Kind) -> bo
         values[:] = told
         return bool(-limit < least and most < limit)
     if kind is Kind.INTEGER:
+        # Infinite and NaN are no whole numbers, and must not be made some.
+        if not abs(least) + abs(most) < 2.0**53:
+            return False
         values[:] = told
-        return bool((values == told).all()) and abs(least) + abs(most) < 2.0**53
+        return bool((values == told).all())
     assert isinstance(kind.value, int)
     # Beyond 2**53 ns a float no longer holds whole nanoseconds; NaN is no number.
     limit = 2.0**53 / 10**kind.value
