@@ -282,6 +282,15 @@ def test_a_trace_says_its_unit(
     assert (read.format, step_ms(read.series[0])) == ("nsys", [16.0] * 5)
 
 
+def test_ranges_of_two_processes_are_told_apart(tmp_path: Path) -> None:
+    body = rows("{ns},5,Frame,53\n{ns},5,Frame,54")
+    read = capture(tmp_path, f"Start (ns),Duration (ns),Name,PID\n{body}")
+    assert {s.name: step_ms(s) for s in read.series} == {
+        "Frame[53]": [16.0] * 5,
+        "Frame[54]": [16.0] * 5,
+    }
+
+
 def test_a_summary_of_nsight_is_no_trace(tmp_path: Path) -> None:
     error = refused(
         tmp_path,
