@@ -7,6 +7,7 @@ The first cell is the row's kind: 0 begins a session, 1 names the GPUs, 2 the co
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field
@@ -37,6 +38,9 @@ from pytest_veo.readers.table import split_line
 
 _TIMES = ("Frametime", "Framerate")
 """Columns that tell a frame time, the better one first."""
+_TITLE = re.compile(r"hardware monitoring log *[\w.]*", re.IGNORECASE)
+_HEADS = ("0", "00", "1", "01", "2", "02")
+"""Kinds of the rows that begin a session."""
 _SEARCHED_LINES = 400
 """Where the first row of values must stand: there is a row of kind 3 a column."""
 _FIRST_VALUE = 2
@@ -81,8 +85,14 @@ class AfterburnerReader:
     name: ClassVar[str] = "afterburner"
 
     def claims(self, source: Source) -> bool:
-        """The title in the first row."""
-        return source.is_text and "hardware monitoring log" in source.head[0].lower()
+        """The title in the first row; or its kind and date, where a copy lost it."""
+        if not source.is_text:
+            return False
+        kind, *rest = split_line(source.head[0], guess_delimiter(source.head[0]))
+        if _TITLE.search(source.head[0]):
+            return True
+        is_row = kind in _HEADS and len(rest) > 1
+        return is_row and parse_date_time(rest[0].encode()) is not None
 
     def read(self, source: Source) -> Capture:
         """One sampled series a session."""
@@ -102,11 +112,12 @@ class AfterburnerReader:
             "rows are samples about a second apart, not frames: nothing can be said "
             "about jitter"
         )
+        title = _TITLE.search(source.head[0])
         gpus = dict.fromkeys(session.gpu for session in sessions if session.gpu)
         return Capture(
             file=source.name,
             format=self.name,
-            version=source.head[0].split(",")[-1].strip() or _title(source),
+            version=title[0] if title else "",
             series=series,
             notes=tuple(notes),
             facts=tuple(("GPU", gpu) for gpu in gpus),
@@ -177,11 +188,6 @@ def _from_table(
         ),
         without=int((~has).sum()),
     )
-
-
-def _title(source: Source) -> str:
-    cells = [cell.strip() for cell in source.head[0].split(",")]
-    return next((cell for cell in cells if "monitoring log" in cell.lower()), "")
 
 
 def _sessions(source: Source) -> Iterator[_Session]:

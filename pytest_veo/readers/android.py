@@ -42,8 +42,8 @@ class _Window:
     """The frames of one block, or of several blocks of one window."""
 
     name: str
-    frames: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """By intended vsync: completed, displayed (0 when not told), line."""
+    frames: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """By intended vsync and completion: displayed (0 when not told), line."""
     flagged: int = 0
     repeated: int = 0
     unfinished: int = 0
@@ -192,9 +192,8 @@ def _take_row(
             f"a frame of {hours:.1f} hours", line=line, column="FrameCompleted"
         )
     shown = next((number(n) for n in _SHOWN if n in columns), 0)
-    if vsync in window.frames:
-        window.repeated += 1
-    window.frames[vsync] = (completed, shown if shown < _MOST_NS else 0, line)
+    window.repeated += (vsync, completed) in window.frames
+    window.frames[vsync, completed] = (shown if shown < _MOST_NS else 0, line)
 
 
 def _series(source: Source, window: _Window, notes: list[str]) -> list[CapturedSeries]:
@@ -210,10 +209,10 @@ def _series(source: Source, window: _Window, notes: list[str]) -> list[CapturedS
         return []
     # The buffer is a ring: rows of a dump are in order, dumps may overlap.
     ordered = sorted(window.frames.items())
-    vsync = whole(v for v, _ in ordered)
-    completed = whole(c for _, (c, _, _) in ordered)
-    shown = whole(s for _, (_, s, _) in ordered)
-    lines = whole(line for _, (_, _, line) in ordered)
+    vsync = whole(v for (v, _), _ in ordered)
+    completed = whole(c for (_, c), _ in ordered)
+    shown = whole(s for _, (s, _) in ordered)
+    lines = whole(line for _, (_, line) in ordered)
     durations = completed - vsync
     order = np.argsort(completed, kind="stable")
     vsync, completed, shown = vsync[order], completed[order], shown[order]

@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -21,8 +23,11 @@ from pytest_veo.readers.columns import Column
 from pytest_veo.readers.columns import Kind
 from pytest_veo.readers.columns import Wanted
 from pytest_veo.readers.dates import parse_date_times
+from pytest_veo.readers.numbers import Positions
+from pytest_veo.readers.reading import spelled_missing
 from pytest_veo.readers.rows import trim
 from pytest_veo.readers.source import Source
+from pytest_veo.readers.words import Vocabulary
 
 
 if TYPE_CHECKING:
@@ -36,7 +41,7 @@ WORTH_IMPORT_BYTES = 32 << 20
 
 _WHOLE = (Kind.NANOSECONDS, Kind.INTEGER)
 """Kinds of cells that arrow reads as whole numbers, which are quicker."""
-_BLANKS = "".join(map(chr, range(33)))
+_PADDING = np.full(numbers.PAD, 0x0A, np.uint8)
 _MISSING = tuple(
     dict.fromkeys(
         form
@@ -69,6 +74,8 @@ def read_columns(
         for column in wanted:
             read = _column(table[column.name], column)
             table = table.drop_columns([column.name])
+            # Arrow keeps what is free for itself: ten million rows are a gibibyte.
+            _pyarrow().default_memory_pool().release_unused()
             if read is None:
                 return None
             columns.append(read)
@@ -160,11 +167,13 @@ def _kinds(wanted: tuple[Wanted, ...]) -> list[Kind]:
     ]
 
 
+def _pyarrow() -> Any:
+    return importlib.import_module("pyarrow")
+
+
 def _type(kind: Kind) -> Any:
-    pyarrow = importlib.import_module("pyarrow")
-    if kind is Kind.TEXT:
-        return pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    if kind is Kind.DATE_TIME:
+    pyarrow = _pyarrow()
+    if kind in (Kind.TEXT, Kind.DATE_TIME):
         return pyarrow.binary()
     # Not decimal128: a huge exponent crashes arrow 26.
     return pyarrow.int64() if kind in _WHOLE else pyarrow.float64()
@@ -178,35 +187,44 @@ def _column(chunks: Any, wanted: Wanted) -> Column | None:
     missing = _nulls(chunks)
     if wanted.required and missing.any():
         return None
-    values = chunks.fill_null(0).to_numpy() if missing.any() else chunks.to_numpy()
-    if values.dtype.kind == "f":
-        return _float_column(values, missing, wanted)
-    # Two times must add up within 63 bits; a number that is none need not.
-    limit = 1 << 61
-    is_time = wanted.kind is Kind.NANOSECONDS
-    if is_time and not -limit < int(values.min()) <= int(values.max()) < limit:
-        return None
-    return _make(wanted.name, np.asarray(values, np.int64), missing)
+    is_real = wanted.kind is Kind.REAL
+    values = np.empty(len(chunks), np.float64 if is_real else np.int64)
+    start = 0
+    # Piece by piece: what is between lies in the cache.
+    for chunk in chunks.chunks:
+        end = start + len(chunk)
+        empty = missing[start:end] if chunk.null_count else None
+        told = (chunk if empty is None else chunk.fill_null(0)).to_numpy()
+        if not _convert(told, values[start:end], wanted.kind):
+            return None
+        if is_real and empty is not None:
+            values[start:end][empty] = np.nan
+        start = end
+    return _make(wanted.name, values, missing)
 
 
-def _float_column(
-    values: npt.NDArray[Any], missing: npt.NDArray[np.bool_], wanted: Wanted
-) -> Column | None:
-    if wanted.kind is Kind.REAL:
-        values = values.copy()
-        values[missing] = np.nan
-        usable = bool(((np.abs(values) < 2.0**63) | missing).all())
-        return _make(wanted.name, values, missing) if usable else None
-    power = 0 if wanted.kind is Kind.INTEGER else wanted.kind.value
-    assert isinstance(power, int)
-    if wanted.kind is Kind.INTEGER and not bool((values == np.rint(values)).all()):
-        return None
+def _convert(told: npt.NDArray[Any], values: npt.NDArray[Any], kind: Kind) -> bool:
+    """Write arrow's numbers as this kind has them; False: one does not fit."""
+    least, most = told.min(initial=0), told.max(initial=0)
+    if kind is Kind.REAL or told.dtype.kind == "i":
+        # Two times must add up within 63 bits; a number that is none need not.
+        limit = {Kind.REAL: 2.0**63, Kind.NANOSECONDS: 1 << 61}.get(kind, 1 << 64)
+        values[:] = told
+        return bool(-limit < least and most < limit)
+    if kind is Kind.INTEGER:
+        # Infinite and NaN are no whole numbers, and must not be made some.
+        if not abs(least) + abs(most) < 2.0**53:
+            return False
+        values[:] = told
+        return bool((values == told).all())
+    assert isinstance(kind.value, int)
     # Beyond 2**53 ns a float no longer holds whole nanoseconds; NaN is no number.
-    limit = 2.0**53 / 10**power
-    if not -limit < float(values.min()) <= float(values.max()) < limit:
-        return None
-    scaled = values * 10.0**power
-    return _make(wanted.name, np.rint(scaled, out=scaled).astype(np.int64), missing)
+    limit = 2.0**53 / 10**kind.value
+    if not (-limit < least and most < limit):
+        return False
+    scaled = told * 10.0**kind.value
+    values[:] = np.rint(scaled, out=scaled)
+    return True
 
 
 def _nulls(chunks: Any) -> npt.NDArray[np.bool_]:
@@ -216,30 +234,34 @@ def _nulls(chunks: Any) -> npt.NDArray[np.bool_]:
 
 
 def _text_column(chunks: Any, name: str) -> Column | None:
-    unified = chunks.unify_dictionaries()
-    if not unified.num_chunks:
+    vocabulary = Vocabulary()
+    codes = np.empty(len(chunks), np.int32)
+    first = 0
+    try:
+        for text, at in _cells_of(chunks):
+            # One program, its one swapchain: every cell is the one before.
+            told = at[:2] if _are_one(text, at) else at
+            last = first + len(at) - 1
+            codes[first:last] = vocabulary.encode(*_padded(text, told))
+            first = last
+    except OverflowError:
         return None
-    words = unified.chunk(0).dictionary.to_pylist()
-    # The careful reader strips blanks, and everything below, from a cell.
-    if any(word != word.strip(_BLANKS) for word in words):
-        return None
-    codes = np.concatenate([chunk.indices.to_numpy() for chunk in unified.chunks])
-    missing = np.isin(
-        codes, [i for i, word in enumerate(words) if word.lower() in numbers.MISSING]
-    )
-    return _make(name, codes.astype(np.int32, copy=False), missing, tuple(words))
+    return _make(name, codes, spelled_missing(vocabulary, codes), vocabulary.values)
+
+
+def _are_one(text: npt.NDArray[np.uint8], at: npt.NDArray[np.int32]) -> bool:
+    """Whether all cells, which follow each other, have the bytes of the first."""
+    start, second, end = int(at[0]), int(at[1]), int(at[-1])
+    length = second - start
+    if not length or not bool((np.diff(at) == length).all()):
+        return False
+    return bool((text[second:end] == text[start : end - length]).all())
 
 
 def _date_column(chunks: Any, name: str) -> Column | None:
     parts = []
-    for chunk in chunks.chunks:
-        # Offsets of 32 bits and the bytes they point into: no cell becomes an object.
-        _, offsets, cells = chunk.buffers()
-        given = np.frombuffer(offsets, np.int32)[chunk.offset :][: len(chunk) + 1]
-        pad = b"\n" * numbers.PAD
-        raw = np.frombuffer(pad + cells.to_pybytes() + pad, np.uint8)
-        at = given.astype(np.int64) + numbers.PAD
-        read = parse_date_times(raw, *trim(raw, at[:-1], at[1:]))
+    for text, at in _cells_of(chunks):
+        read = parse_date_times(*_padded(text, at))
         if read is None:
             return None
         parts.append(read)
@@ -247,10 +269,33 @@ def _date_column(chunks: Any, name: str) -> Column | None:
     return _make(name, values, np.zeros(len(values), np.bool_))
 
 
+def _cells_of(
+    chunks: Any,
+) -> Iterator[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]]:
+    """The text of each chunk of a binary column, and where each cell begins in it.
+
+    The last place is the end. No cell becomes an object.
+    """
+    for chunk in chunks.chunks:
+        _, offsets, cells = chunk.buffers()
+        at = np.frombuffer(offsets, np.int32)[chunk.offset :][: len(chunk) + 1]
+        yield np.frombuffer(cells or b"", np.uint8), at
+
+
+def _padded(
+    text: npt.NDArray[np.uint8], at: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.uint8], Positions, Positions]:
+    """Cells as `numbers` and `words` take them: padded, without blanks around them."""
+    first = int(at[0])
+    raw = np.concatenate((_PADDING, text[first : int(at[-1])], _PADDING))
+    places = at.astype(np.int64) + (numbers.PAD - first)
+    return raw, *trim(raw, places[:-1], places[1:])
+
+
 def _make(
     name: str,
     values: npt.NDArray[Any],
     missing: npt.NDArray[np.bool_],
-    words: tuple[str, ...] = (),
+    words: Iterable[str] = (),
 ) -> Column:
-    return Column(name, values, missing, words)
+    return Column(name, values, missing, tuple(words))

@@ -26,6 +26,8 @@ COMPOSITORS = ("dwm.exe", "csrss.exe", "gnome-shell", "kwin_wayland", "surfacefl
 """Processes that show other programs' frames; a capture is never about them."""
 _USUAL_EVENTS = (Event.PRESENT, Event.CPU_START)
 """What a capture's frame times are of, where nothing else is asked for."""
+_SHOWN = 8
+"""Series that a refusal names."""
 RIVAL_SHARE = 0.2
 """A second program with more than this share of all frames makes a choice needed."""
 
@@ -203,9 +205,15 @@ class Capture:
             )
             if value is not None
         ]
-        there = ", ".join(f"{s.name} ({s.event})" for s in self.series[:12])
+        there: dict[str, list[str]] = {}
+        for series in self.series:
+            there.setdefault(series.name, []).append(series.event)
+        names = [f"{name} ({', '.join(events)})" for name, events in there.items()]
+        more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
         raise CaptureError(
-            self.file, f"nothing with {', '.join(asked)}; there is {there}"
+            self.file,
+            f"nothing with {', '.join(asked)}; there is "
+            f"{'; '.join(names[:_SHOWN] + more)}",
         )
 
 

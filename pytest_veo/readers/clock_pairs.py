@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pytest_veo.errors import CaptureError
+from pytest_veo.errors import FramesError
 from pytest_veo.frames.clock_fit import ClockFit
 from pytest_veo.frames.clock_fit import fit_brackets
 from pytest_veo.frames.clock_fit import fit_one_way
@@ -16,6 +18,7 @@ from pytest_veo.frames.clock_fit import fit_pairs
 from pytest_veo.frames.series import Int64s
 from pytest_veo.readers.columns import Kind
 from pytest_veo.readers.columns import Wanted
+from pytest_veo.readers.source import Source
 from pytest_veo.readers.source import open_source
 from pytest_veo.readers.table import Sheet
 from pytest_veo.readers.table import open_sheet
@@ -32,13 +35,28 @@ def read_clock_fit(path: str | Path) -> ClockFit:
         path: a text table; see the module for its columns, all in nanoseconds.
 
     Raises:
-        CaptureError: a table without such columns, or a cell that is no number.
-        FramesError: pairs that no line can be fitted to.
+        CaptureError: a table without such columns, a cell that is no number, or pairs
+            that no line can be fitted to.
     """
     source = open_source(path)
     if not source.is_text:
         raise source.error("no text: clock pairs are a table")
-    sheet = open_sheet(source)
+    try:
+        return _fit(source, open_sheet(source))
+    except CaptureError:
+        raise
+    except FramesError as error:
+        raise source.error(str(error)) from error
+
+
+def holds_pairs(sheet: Sheet) -> bool:
+    """Whether a table tells of two clocks, and not of frames."""
+    return sheet.first_of(*_DEVICES) is not None and (
+        sheet.has("before_ns", "after_ns") or sheet.first_of(*_HOSTS) is not None
+    )
+
+
+def _fit(source: Source, sheet: Sheet) -> ClockFit:
     if sheet.has("sent_ns", "received_ns"):
         return fit_one_way(*_read(sheet, "sent_ns", "received_ns"))
     device = sheet.first_of(*_DEVICES)

@@ -170,20 +170,20 @@ def _column(
                 offset=start + last - 8,
                 strides=(shape[1],),
             )
-            value, good = numbers.parse_word(words, length)
-            if not good.all():
+            value, doubts = numbers.digits_of(words, length)
+            if not numbers.are_digits(doubts):
                 return None
+            last -= length
+            if kind is None:
+                continue
+            value = numbers.join_digits(value, length)
             if power:
                 value *= np.uint64(10**power)
-            if digits is None:
-                digits = value
-            else:
-                digits += value
-            last -= length
+            digits = value if digits is None else np.add(digits, value, out=digits)
             power += length
-    assert digits is not None
     if kind is None:
-        return digits
+        return np.zeros(0, np.int64)
+    assert digits is not None
     return _converted(digits.view(np.int64), (mark - begin) + decimals, decimals, kind)
 
 

@@ -131,8 +131,9 @@ def _runs(
     values = metrics.get(metric)
     if values is None:
         return []
+    # Reports that were made smaller keep the percentiles only.
+    runs = values.get("runs", []) if isinstance(values, dict) else None
     place = f"{path}.sampledMetrics.{metric}.runs"
-    runs = values.get("runs") if isinstance(values, dict) else None
     if not isinstance(runs, list):
         raise source.error("no list of runs", column=place)
     return [

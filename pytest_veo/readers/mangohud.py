@@ -7,6 +7,7 @@ the steps of `elapsed` tell which. A log with `log_interval` holds samples, not 
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from pytest_veo.readers.table import Sheet
 from pytest_veo.readers.table import guess_delimiter
 from pytest_veo.readers.table import open_sheet
 from pytest_veo.readers.table import split_line
+from pytest_veo.readers.units_proof import spread_out
 
 
 _MEANING = Meaning(
@@ -103,9 +105,9 @@ def _wanted(source: Source, sheet: Sheet) -> list[Wanted]:
 
 def _version(source: Source, sheet: Sheet) -> str:
     for line in source.head[: sheet.header_line]:
-        text = line.strip()
-        if text.startswith("v") and text[1:2].isdigit() and "." in text:
-            return text.removeprefix("v")
+        # Distributions build it without the `v`.
+        if found := re.fullmatch(r"v?(\d+\.\d[\w.\-]*)", line.strip()):
+            return found[1]
     for column, since in (
         ("cpu_mhz", "0.8.2 or later"),
         ("cpu_power", "0.8.0 or later"),
@@ -145,7 +147,7 @@ def _series(source: Source, table: Table, notes: list[str]) -> CapturedSeries:
         sampled = _is_sampled(stamps, times[usable])
     check_steps(source, stamps, table.lines, _MEANING, notes)
     if sampled:
-        step_ms = float(np.median(np.diff(stamps))) / 1e6
+        step_ms = _usual_step(stamps) / 1e6
         notes.append(
             f"rows are samples {step_ms:.4g} ms apart (log_interval), not frames: most "
             f"frames are missing, so nothing can be said about jitter"
@@ -179,9 +181,9 @@ def _frame_times(
     if _is_microseconds(source, times, fps, stamps):
         times = times // 1000
         notes.append("frametime is in microseconds (0.6.8 or earlier), told by the fps")
-    longest = np.full(len(times), LONGEST_FRAME_NS)
-    if elapsed is not None:
-        longest = np.minimum(longest, np.maximum(elapsed.values, 0) + _GRACE_NS)
+    longest: Int64s | int = LONGEST_FRAME_NS
+    if stamps is not None:
+        longest = np.minimum(longest, np.maximum(stamps, 0) + _GRACE_NS)
     impossible = ~column.missing & ((times <= 0) | (times > longest))
     for row in np.flatnonzero(impossible)[:3]:
         notes.append(
@@ -201,16 +203,17 @@ def _is_microseconds(
     elapsed: Int64s | None,
 ) -> bool:
     """Whether frame times read as milliseconds are a thousand times too long."""
-    usable = (times > 0) & (fps > 0)
+    some, rates = spread_out(times), spread_out(fps)
+    usable = (some > 0) & (rates > 0)
     if usable.any():
         # 1000 when in milliseconds; fps is smoothed before 0.6.7, hence the slack.
-        product = float(np.median(times[usable] / 1e6 * fps[usable]))
+        product = float(np.median(some[usable] / 1e6 * rates[usable]))
         if 200 < product < 5_000:
             return False
         if 200_000 < product < 5_000_000:
             return True
-    if elapsed is not None and len(times) > 2 and (times > 0).any():
-        step = float(np.median(np.diff(elapsed))) / float(np.median(times[times > 0]))
+    if elapsed is not None and len(times) > 2 and (some > 0).any():
+        step = _usual_step(elapsed) / float(np.median(some[some > 0]))
         if 0.5 < step < 2:
             return False
         if 0.5e-3 < step < 2e-3:
@@ -247,9 +250,13 @@ def _check_unit(source: Source, stamps: Int64s, times: Int64s) -> None:
 def _is_sampled(stamps: Int64s, times: Int64s) -> bool:
     if len(stamps) < 5 or not len(times):
         return False
-    step = float(np.median(np.diff(stamps)))
+    usual = float(np.median(spread_out(times)))
     span = float(stamps[-1] - stamps[0])
-    return step > 2 * float(np.median(times)) and float(times.sum()) < 0.6 * span
+    return _usual_step(stamps) > 2 * usual and float(times.sum()) < 0.6 * span
+
+
+def _usual_step(stamps: Int64s) -> float:
+    return float(np.median(spread_out(stamps[1:]) - spread_out(stamps[:-1])))
 
 
 READER = MangoHudReader()

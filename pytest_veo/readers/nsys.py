@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from typing import ClassVar
@@ -65,7 +66,9 @@ _UNITS = {
 }
 _SUMMARY = {"Instances", "Num Calls", "Count"}
 _SEARCHED_LINES = 20
-_ABOVE = ("Processing", "Generating", "Exporting", " **", "**", "NOTICE", "WARNING")
+_ABOVE = (
+    *("Processing", "Generating", "Exporting", "[", " **", "**", "NOTICE", "WARNING"),
+)
 _NAMES = ("Name", "Range", "name", "text")
 
 
@@ -168,17 +171,31 @@ def _read_database(source: Source) -> Capture:
             database.set_progress_handler(lambda: next(steps, None) is None, 100_000)
             database.execute("PRAGMA trusted_schema = OFF")
             database.text_factory = _text
-            found: dict[str, list[int]] = {}
+            found: dict[tuple[str, str], list[int]] = {}
             tables = _tables(database)
-            for name, stamp in _calls(source, database, tables):
-                found.setdefault(name, []).append(stamp)
+            for name, thread, stamp in _calls(source, database, tables):
+                found.setdefault((name, _process(thread)), []).append(stamp)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         # The words of an error may quote the damage.
         raise source.error(f"no SQLite database that can be read: {error}") from error
     except OverflowError as error:
         raise source.error(f"a number beyond 64 bits: {error}") from error
-    arrays = {name: whole(stamps) for name, stamps in found.items()}
-    return _capture(source, "sqlite", arrays, [])
+    arrays = {key: whole(stamps) for key, stamps in found.items()}
+    return _capture(source, "sqlite", _named(arrays), [])
+
+
+def _process(thread: object) -> str:
+    """The process of a `globalTid`: the 24 bits above the thread's own."""
+    return str(thread >> 24 & 0xFFFFFF) if isinstance(thread, int) else ""
+
+
+def _named(found: dict[tuple[str, str], Int64s]) -> dict[str, Int64s]:
+    """Calls and ranges by name, and by process where several have one."""
+    processes = Counter(name for name, _ in found)
+    return {
+        name if processes[name] == 1 else f"{name}[{process}]": stamps
+        for (name, process), stamps in found.items()
+    }
 
 
 def _text(data: bytes) -> str:
@@ -198,16 +215,18 @@ def _tables(database: sqlite3.Connection) -> dict[str, set[str]]:
 
 def _calls(
     source: Source, database: sqlite3.Connection, tables: dict[str, set[str]]
-) -> Iterator[tuple[str, int]]:
+) -> Iterator[tuple[str, object, int]]:
+    """Name, thread and stamp of each call and range."""
     strings = _strings(database, tables)
     for table in _API_TABLES:
         if not {"start", "nameId"} <= tables.get(table, set()):
             continue
         wanted = [k for k, text in strings.items() if _PRESENTS.search(text)]
         for identity in wanted[:100]:
-            query = f"SELECT start FROM {table} WHERE nameId = ?"
-            for (start,) in database.execute(query, (identity,)):
-                yield strings[identity], _stamp(source, table, start)
+            thread = _thread(tables[table])
+            query = f"SELECT start, {thread} FROM {table} WHERE nameId = ?"
+            for start, where in database.execute(query, (identity,)):
+                yield strings[identity], where, _stamp(source, table, start)
     if {"start", "text", "eventType"} <= tables.get("NVTX_EVENTS", set()):
         yield from _ranges(source, database, tables["NVTX_EVENTS"], strings)
 
@@ -226,16 +245,20 @@ def _ranges(
     database: sqlite3.Connection,
     columns: set[str],
     strings: dict[int, str],
-) -> Iterator[tuple[str, int]]:
+) -> Iterator[tuple[str, object, int]]:
     identity = "textId" if "textId" in columns else "NULL"
     query = (
-        f"SELECT start, text, {identity} FROM NVTX_EVENTS "
+        f"SELECT start, text, {identity}, {_thread(columns)} FROM NVTX_EVENTS "
         f"WHERE eventType IN (?, ?) AND start IS NOT NULL"
     )
-    for start, text, key in database.execute(query, _NVTX_RANGES):
+    for start, text, key, where in database.execute(query, _NVTX_RANGES):
         name = text if isinstance(text, str) else strings.get(key, "")
         if name:
-            yield name, _stamp(source, "NVTX_EVENTS", start)
+            yield name, where, _stamp(source, "NVTX_EVENTS", start)
+
+
+def _thread(columns: set[str]) -> str:
+    return "globalTid" if "globalTid" in columns else "NULL"
 
 
 def _stamp(source: Source, table: str, start: object) -> int:
@@ -251,19 +274,23 @@ def _read_csv(source: Source, sheet: Sheet) -> Capture:
     unit = found_unit[1] if found_unit else None
     kind = _UNITS[unit.lower()] if unit else Kind.NANOSECONDS
     label = next(name for name in _NAMES if name in sheet.header)
-    wanted = [Wanted(start, kind, required=True), Wanted(label, Kind.TEXT)]
-    table = sheet.read(wanted)
-    names, stamps = table[label], table[start].values
-    if len(names.vocabulary) == 1:
+    process = sheet.first_of("PID")
+    texts = [Wanted(name, Kind.TEXT) for name in (label, process) if name]
+    table = sheet.read([Wanted(start, kind, required=True), *texts])
+    names, stamps, of = table[label], table[start].values, table.get(process)
+    words = of.vocabulary if of else ("",)
+    if len(names.vocabulary) == len(words) == 1:
         found = {names.vocabulary[0]: stamps}
         return _capture(source, "csv", found, list(table.notes))
-    order = np.argsort(names.values, kind="stable")
-    codes, first = np.unique(names.values[order], return_index=True)
+    keys = names.values.astype(np.int64) * len(words) + (of.values if of else 0)
+    order = np.argsort(keys, kind="stable")
+    codes, first = np.unique(keys[order], return_index=True)
     parts = np.split(stamps[order], first[1:])
-    found = {
-        names.vocabulary[code]: part for code, part in zip(codes, parts, strict=True)
+    several = {
+        (names.vocabulary[code // len(words)], words[code % len(words)]): part
+        for code, part in zip(codes.tolist(), parts, strict=True)
     }
-    return _capture(source, "csv", found, list(table.notes))
+    return _capture(source, "csv", _named(several), list(table.notes))
 
 
 READER = NsysReader()

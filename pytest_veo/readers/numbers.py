@@ -27,8 +27,9 @@ MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "-", "--")
 """Spellings of "no value", compared without case."""
 
 _ASCII_ZEROS = np.uint64(0x3030303030303030)
-_HIGH_NIBBLES = np.uint64(0xF0F0F0F0F0F0F0F0)
-_SIXES = np.uint64(0x0606060606060606)
+_HIGH_BITS = np.uint64(0x8080808080808080)
+_BEYOND_NINE = np.uint64(0x7676767676767676)
+"""Added to a byte of 10 or more, it sets the byte's highest bit."""
 _LOWER = np.uint64(0x2020202020202020)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _UPPER_BYTES = np.array(
@@ -182,20 +183,51 @@ def parse_word(
     word: npt.NDArray[np.uint64], length: Positions | int
 ) -> tuple[npt.NDArray[np.uint64], Mask]:
     """The number in the upper `length` (0 to 8) bytes of a word."""
-    keep = _UPPER_BYTES[length]
-    word = (word & keep) | (_ASCII_ZEROS & ~keep)
-    # A digit's upper half byte is 3, also after 6 is added to it.
-    good = ((word & (word + _SIXES)) & _HIGH_NIBBLES) == _ASCII_ZEROS
-    word &= np.uint64(0x0F0F0F0F0F0F0F0F)
-    word *= np.uint64(2561)
-    word >>= np.uint64(8)
-    word &= np.uint64(0x00FF00FF00FF00FF)
-    word *= np.uint64(6553601)
-    word >>= np.uint64(16)
-    word &= np.uint64(0x0000FFFF0000FFFF)
-    word *= np.uint64(42949672960001)
-    word >>= np.uint64(32)
-    return word, good
+    digits, doubts = digits_of(word, length)
+    return join_digits(digits), (doubts & _HIGH_BITS) == 0
+
+
+def digits_of(
+    word: npt.NDArray[np.uint64], length: Positions | int
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """The values of the upper `length` bytes, 0 in the others, and doubts.
+
+    `are_digits` tells of many doubts whether all of these bytes were digits.
+    """
+    digits = word ^ _ASCII_ZEROS
+    digits &= _UPPER_BYTES[length]
+    doubts = digits + _BEYOND_NINE
+    doubts |= digits
+    return digits, doubts
+
+
+def are_digits(doubts: npt.NDArray[np.uint64]) -> bool:
+    """Whether no byte of these words was anything but a digit."""
+    return not int(np.bitwise_or.reduce(doubts)) & int(_HIGH_BITS)
+
+
+def join_digits(
+    digits: npt.NDArray[np.uint64], most: int = 8
+) -> npt.NDArray[np.uint64]:
+    """The numbers that words of eight digits spell, of which `most` are not 0.
+
+    The words are written over.
+    """
+    digits *= np.uint64(2561)
+    if most <= 2:
+        digits >>= np.uint64(56)
+        return digits
+    digits >>= np.uint64(8)
+    digits &= np.uint64(0x00FF00FF00FF00FF)
+    digits *= np.uint64(6553601)
+    if most <= 4:
+        digits >>= np.uint64(48)
+        return digits
+    digits >>= np.uint64(16)
+    digits &= np.uint64(0x0000FFFF0000FFFF)
+    digits *= np.uint64(42949672960001)
+    digits >>= np.uint64(32)
+    return digits
 
 
 def _explain(

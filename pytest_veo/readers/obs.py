@@ -64,7 +64,7 @@ class ObsReader:
             counts.take(line)
             if not version and (found := re.search(r"\bOBS (\d+[\w.\-]*)", line)):
                 version = found[1]
-        counters = counts.counters()
+        counters = counts.counters(notes)
         if not counters:
             raise source.error(
                 "an OBS log without counts: they are written when an output stops"
@@ -101,17 +101,27 @@ class _Counts:
         if found := _ENCODER.search(line):
             self.encoder.append((int(found[1]), int(found[2])))
 
-    def counters(self) -> tuple[DropCounter, ...]:
-        """One counter for each kind of loss and output."""
+    def counters(self, notes: list[str]) -> tuple[DropCounter, ...]:
+        """One counter for each kind of loss and output.
+
+        What was lost of nobody knows how many is no rate: it is left out and told.
+        """
         made = []
-        for name in dict.fromkeys((*self.drawn, *self.lagged)):
-            lost = self.lagged.get(name, 0)
-            drawn, tried = self.drawn.get(name, (0, 0))
-            made.append(_counter(f"lagged ({name})", lost, max(tried, drawn, lost)))
-        for name in dict.fromkeys((*self.output, *self.network)):
-            lost = self.network.get(name, 0)
-            total = max(*self.output.get(name, (0, 0)), lost)
-            made.append(_counter(f"network ({name})", lost, total))
+        # Where OBS says nothing of frames drawn, it drew those that it put out.
+        for kind, losses, totals in (
+            ("lagged", self.lagged, {**self.output, **self.drawn}),
+            ("network", self.network, self.output),
+        ):
+            told = self.drawn if kind == "lagged" else self.output
+            for name in dict.fromkeys((*told, *losses)):
+                lost = losses.get(name, 0)
+                if name not in totals:
+                    notes.append(
+                        f"{kind} ({name}): {lost} frames, but not of how many: left out"
+                    )
+                    continue
+                total = max(*totals[name], lost)
+                made.append(_counter(f"{kind} ({name})", lost, total))
         if self.encoder:
             skipped = sum(lost for lost, _ in self.encoder)
             total = sum(max(pair) for pair in self.encoder)

@@ -44,6 +44,8 @@ class PerfDogReader:
         if not is_json(source):
             return False
         text = _plain("\n".join(source.head))
+        if '"datalist"' in text and '"jank"' in text:
+            return True
         return any(f'"{key}"' in text for key in _TIMES) and '"bigjank"' in text
 
     def read(self, source: Source) -> Capture:
@@ -61,7 +63,9 @@ class PerfDogReader:
             times.append(numbers(source, row[key], f"row {number}.{key}"))
             for name in janks:
                 column = _key_of(row, name)
-                janks[name] += (number_of(row, column) or 0.0) if column else 0.0
+                # -1 where the release does not count them.
+                told = number_of(row, column) if column else None
+                janks[name] += max(told or 0.0, 0.0)
         joined = np.concatenate([np.zeros(0), *times])
         if not joined.size:
             raise source.error("no frame time in any row")
@@ -97,14 +101,18 @@ def _rows(source: Source) -> list[Object]:
             rows = [_flat(row) for row in value if isinstance(row, dict)]
             if any(_key_of(row, *_TIMES) for row in rows):
                 return rows
-    raise source.error("no list of rows with frame times")
+    raise source.error(
+        "no list of rows with frame times: switch FrameTime on before recording"
+    )
 
 
 def _flat(row: Object) -> Object:
     """A row with the metrics of its groups (`{"FPS": {"Jank": 0, ...}}`) in it."""
-    groups = [group for group in row.values() if isinstance(group, dict)]
-    inner = {key: value for group in groups for key, value in group.items()}
-    return {**inner, **row} if groups else row
+    flat: Object = {}
+    for key, value in row.items():
+        # A group may have the name of what is in it: `{"BigJank": {"BigJank": 1}}`.
+        flat.update(value if isinstance(value, dict) else {key: value})
+    return flat
 
 
 def _series(

@@ -8,8 +8,6 @@ says besides decides the event: `present`, `display`, `gpu_end`, `recv`, `pts`, 
 from __future__ import annotations
 
 import dataclasses
-import re
-from dataclasses import dataclass
 from typing import Any
 from typing import ClassVar
 
@@ -20,10 +18,13 @@ from pytest_veo.frames.series import Event
 from pytest_veo.frames.series import Int64s
 from pytest_veo.readers.capture import Capture
 from pytest_veo.readers.capture import CapturedSeries
+from pytest_veo.readers.clock_pairs import holds_pairs
 from pytest_veo.readers.columns import Column
 from pytest_veo.readers.columns import Kind
 from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
+from pytest_veo.readers.plain_names import Stamps
+from pytest_veo.readers.plain_names import stamps_of
 from pytest_veo.readers.present_checks import check_steps
 from pytest_veo.readers.presents import Meaning
 from pytest_veo.readers.sampled import APART
@@ -33,129 +34,6 @@ from pytest_veo.readers.table import Sheet
 from pytest_veo.readers.table import open_sheet
 
 
-_UNITS = {
-    "ns": Kind.NANOSECONDS,
-    "nsec": Kind.NANOSECONDS,
-    "nanoseconds": Kind.NANOSECONDS,
-    "us": Kind.MICROSECONDS,
-    "usec": Kind.MICROSECONDS,
-    "microseconds": Kind.MICROSECONDS,
-    "ms": Kind.MILLISECONDS,
-    "msec": Kind.MILLISECONDS,
-    "milliseconds": Kind.MILLISECONDS,
-    "s": Kind.SECONDS,
-    "sec": Kind.SECONDS,
-    "secs": Kind.SECONDS,
-    "seconds": Kind.SECONDS,
-}
-_INTERVALS = {
-    ("frame",),
-    ("frame", "time"),
-    ("frame", "times"),
-    ("frametime",),
-    ("frametimes",),
-    ("frame", "interval"),
-    ("frame", "duration"),
-    ("interval",),
-    ("delta",),
-    ("dt",),
-}
-_EVENTS = (
-    (("actual", "present"), Event.DISPLAY),
-    (("displayed",), Event.DISPLAY),
-    (("display",), Event.DISPLAY),
-    (("scanout",), Event.DISPLAY),
-    (("pixel", "out"), Event.DISPLAY),
-    (("pixel", "visible"), Event.DISPLAY),
-    (("operations", "end"), Event.GPU_END),
-    (("dequeued",), Event.PRESENT),
-    (("vblank",), Event.VSYNC),
-    (("vsync",), Event.VSYNC),
-    (("present",), Event.PRESENT),
-    (("presented",), Event.PRESENT),
-    (("gpu", "start"), Event.GPU_START),
-    (("gpu", "begin"), Event.GPU_START),
-    (("gpu", "end"), Event.GPU_END),
-    (("gpu", "done"), Event.GPU_END),
-    (("cpu", "start"), Event.CPU_START),
-    (("submit",), Event.SUBMIT),
-    (("enqueue",), Event.ENQUEUE),
-    (("decode",), Event.DECODE),
-    (("pts",), Event.PTS),
-    (("send",), Event.SEND),
-    (("sent",), Event.SEND),
-    (("recv",), Event.RECEIVE),
-    (("receive",), Event.RECEIVE),
-    (("received",), Event.RECEIVE),
-    (("arrival",), Event.RECEIVE),
-    (("time",), Event.FRAME),
-    (("timestamp",), Event.FRAME),
-    (("stamp",), Event.FRAME),
-    (("elapsed",), Event.FRAME),
-    (("t",), Event.FRAME),
-    (("frame",), Event.FRAME),
-)
-_VULKAN = {
-    "actualpresenttime": Event.DISPLAY,
-    "imagefirstpixelout": Event.DISPLAY,
-    "imagefirstpixelvisible": Event.DISPLAY,
-    "queueoperationsend": Event.GPU_END,
-    "requestdequeued": Event.PRESENT,
-}
-"""Names of Vulkan's present timing, in nanoseconds by its specification."""
-_NOT_STAMPS = frozenset(
-    {
-        "desired",
-        "target",
-        "expected",
-        "budget",
-        "margin",
-        "latency",
-        "busy",
-        "wait",
-        "delay",
-        "lag",
-        "age",
-        "cost",
-        "load",
-        "total",
-        "sum",
-        "avg",
-        "average",
-        "mean",
-        "min",
-        "minimum",
-        "max",
-        "maximum",
-        "med",
-        "median",
-        "std",
-        "stddev",
-        "variance",
-        "duration",
-        "jitter",
-        "error",
-        "rtt",
-        "ping",
-        "drift",
-        "offset",
-        "deviation",
-        "work",
-        "idle",
-        "render",
-        "draw",
-        "update",
-        "physics",
-        "logic",
-        "game",
-        "thread",
-        "process",
-        "encode",
-    }
-)
-"""Words of times that are no stamps: durations, wishes, figures."""
-_EDGES = {"start", "begin", "end", "done"}
-"""A `gpu_end_time` is a stamp, a `gpu_time` a duration."""
 _SEQUENCES = (
     "frame_index",
     "frame",
@@ -170,55 +48,9 @@ _MOST_BACK = 0.2
 _GROUPS = ("series", "name", "stream", "event")
 
 
-@dataclass(frozen=True, slots=True)
-class _Stamps:
-    """A column of stamps or of frame times."""
-
-    name: str
-    kind: Kind
-    event: Event
-    is_interval: bool
-
-
-def _words(name: str) -> list[str]:
-    """`actualPresentTime (ns)` as `actual present time ns`."""
-    # Microseconds: both signs, and what is left of one in another code page.
-    plain = re.sub("[\u00b5\u03bc\ufffd](?=s)", "u", name)
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", plain)
-    return re.findall(r"[a-z]+", spaced.lower())
-
-
-def _stamps_of(name: str) -> _Stamps | None:
-    vulkan = _VULKAN.get("".join(_words(name)))
-    if vulkan is not None:
-        return _Stamps(name, Kind.NANOSECONDS, vulkan, is_interval=False)
-    if "/" in name:
-        # Frames/s, 1/s, J/ms: a rate has no stamps.
-        return None
-    words = _words(name)
-    kind = _UNITS.get(words[-1]) if words else None
-    if kind is None:
-        return None
-    rest = words[:-1]
-    if rest and rest[-1] == "in":
-        rest = rest[:-1]
-    if not rest:
-        return _Stamps(name, kind, Event.FRAME, is_interval=False)
-    if tuple(rest) in _INTERVALS:
-        return _Stamps(name, kind, Event.FRAME, is_interval=True)
-    if _NOT_STAMPS & set(rest):
-        return None
-    if rest[-1] == "time" and {"cpu", "gpu"} & set(rest) and not _EDGES & set(rest):
-        return None
-    for signs, event in _EVENTS:
-        if all(sign in rest for sign in signs):
-            return _Stamps(name, kind, event, is_interval=False)
-    return None
-
-
-def _columns(sheet: Sheet) -> list[_Stamps]:
+def _columns(sheet: Sheet) -> list[Stamps]:
     """Columns of stamps; those of frame times only where there are none."""
-    found = [s for name in dict.fromkeys(sheet.header) if (s := _stamps_of(name))]
+    found = [s for name in dict.fromkeys(sheet.header) if (s := stamps_of(name))]
     stamps = [one for one in found if not one.is_interval]
     return stamps or found[:1]
 
@@ -233,12 +65,17 @@ class PlainReader:
         if not source.is_text:
             return False
         sheet = open_sheet(source)
-        pairs = {"gpu_ns", "cpu_ns"} <= set(sheet.header)
-        return bool(_columns(sheet)) and not pairs
+        return holds_pairs(sheet) or bool(_columns(sheet))
 
     def read(self, source: Source) -> Capture:
         """A series for each column of stamps, and each name in a column of names."""
         sheet = open_sheet(source)
+        if holds_pairs(sheet):
+            raise source.error(
+                "pairs of two clocks' stamps, and no frames: read them with "
+                "pytest_veo.readers.clock_pairs.read_clock_fit",
+                line=sheet.header_line + 1,
+            )
         columns = _columns(sheet)
         names = [column.name for column in columns]
         sequence = sheet.first_of(*_SEQUENCES)
@@ -266,13 +103,13 @@ class PlainReader:
 
 
 def _proven(
-    sheet: Sheet, series: CapturedSeries, columns: list[_Stamps], notes: list[str]
+    sheet: Sheet, series: CapturedSeries, columns: list[Stamps], notes: list[str]
 ) -> CapturedSeries:
     """The series, told as samples where frame times or rates beside it say so."""
     stamps = next(column for column in columns if column.name == series.name)
     if stamps.is_interval:
         return series
-    found = [s for name in sheet.header if (s := _stamps_of(name)) and s.is_interval]
+    found = [s for name in sheet.header if (s := stamps_of(name)) and s.is_interval]
     times = (found[0].name, found[0].kind) if found else None
     apart = frames_apart(sheet, (stamps.name, stamps.kind), times)
     if apart is None or apart <= APART:
@@ -284,11 +121,13 @@ def _proven(
     return dataclasses.replace(series, sampled=True)
 
 
-def _ordered(table: Table, columns: list[_Stamps], notes: list[str]) -> list[_Stamps]:
+def _ordered(table: Table, columns: list[Stamps], notes: list[str]) -> list[Stamps]:
     """The columns that can be stamps, where another tells the time.
 
     A `decode_time_ms` beside `t_ms` says how long decoding took.
     """
+    if len(columns) == 1:
+        return columns
     kept = []
     for column in columns:
         read = table[column.name]
@@ -309,7 +148,7 @@ def _ordered(table: Table, columns: list[_Stamps], notes: list[str]) -> list[_St
 def _series(
     source: Source,
     table: Table,
-    stamps: _Stamps,
+    stamps: Stamps,
     sequence: str | None,
     group: str | None,
     notes: list[str],
@@ -356,7 +195,7 @@ def _whole_numbers(column: Column, rows: Any) -> Int64s | None:
 
 def _paced(
     source: Source,
-    stamps: _Stamps,
+    stamps: Stamps,
     name: str,
     values: Int64s,
     lines: np.ndarray[Any, Any],

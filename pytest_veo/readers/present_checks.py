@@ -30,6 +30,8 @@ _COARSE_NS = 100_000
 _AT_ONCE = 1 << 16
 _NEAR = 8
 """Rows that frames in flight can put between one and its place."""
+_BATCH_NS = 10**9
+"""Presents that are completed together lie within this."""
 _AGREE_NS = 1_000_000
 """How far a frame time may lie beyond the stamps' distance: rounding, and more."""
 
@@ -44,8 +46,9 @@ def in_order(
     """The rows in the order of their stamps.
 
     Rows out of order are sorted when the tool's own frame times prove the sorted order
-    right, or when they stand but a few rows from their place: frames are written as
-    they complete. Else two captures were mixed, or a clock was set back.
+    right, when they stand but a few rows from their place (frames are written as they
+    complete), or when the tool saw them so itself. Else two captures were mixed, or a
+    clock was set back.
     """
     stamps = presents.stamps_ns
     back = np.flatnonzero(stamps[1:] < stamps[:-1]) + 1
@@ -55,7 +58,8 @@ def in_order(
     ordered = presents.take(order)
     agree = len(back) <= len(stamps) // 4 and _intervals_agree(ordered, meaning)
     moved = int(np.abs(order - np.arange(len(order))).max())
-    if agree or (moved <= _NEAR and len(back) <= len(stamps) // 20):
+    near = moved <= _NEAR and len(back) <= len(stamps) // 20
+    if agree or near or _were_seen(presents, back, meaning):
         proof = ", which the frame times confirm" if agree else ""
         notes.append(
             f"{owner.name}: {len(back)} rows out of order, the first at "
@@ -70,6 +74,19 @@ def in_order(
         f"clock that was set; split the file here",
         **meaning.place(int(presents.lines[row]), meaning.stamp_column),
     )
+
+
+def _were_seen(presents: Presents, back: Int64s, meaning: Meaning) -> bool:
+    """Whether the tool wrote 0 ms for each of these rows.
+
+    PresentMon does where a present is older than the one before it: programs that
+    throw frames away complete several at once, the last one first.
+    """
+    intervals = presents.interval_ns
+    if intervals is None or meaning.interval_follows or intervals[back].any():
+        return False
+    steps = presents.stamps_ns[back - 1] - presents.stamps_ns[back]
+    return int(steps.max()) < _BATCH_NS
 
 
 def check_frames(
@@ -215,7 +232,8 @@ def _longest_step(stamps_ns: Int64s) -> tuple[int, int]:
 def _tell_gaps(
     intervals: Int64s, steps: Int64s, owner: Owner, notes: list[str]
 ) -> None:
-    told, span = int(intervals.sum()), int(steps.sum())
+    # What the tool did not tell, it did not miss.
+    told, span = int(intervals.sum()), int(steps.sum() - steps[intervals == 0].sum())
     if span and 0 < told < 0.99 * span:
         notes.append(
             f"{owner.name}: the frame times sum to {format_ns(told)}, the stamps span "

@@ -47,8 +47,10 @@ _CPU_STARTS = (
     "CPUStartTimeInSeconds",
     "CPUStartQPC",
     "CPUStartQPCTime",
+    "CPUStartQPCTimeInMs",
     "CPUStartDateTime",
 )
+_POWERS = {0: "seconds", 3: "milliseconds", 6: "microseconds", 9: "nanoseconds"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,33 +61,35 @@ class Names:
     interval: str | None
     event: Event = Event.PRESENT
     follows: bool = False
-    busy: str | None = None
-    wait: str | None = None
-    """2.0 has no `FrameTime`: it is the sum of these two."""
+    parts: tuple[str, ...] = ()
+    """2.0 has no `FrameTime`: it is the sum of these."""
     until_displayed: str | None = None
     display_change: str | None = None
     dropped: str | None = None
     frame_type: str | None = None
     zero_is_missing: bool = False
     """1.x writes 0 where there is no value."""
+    holds_ms: bool = False
+    """`--qpc_time_ms` writes milliseconds into `TimeInSeconds`."""
 
 
 def names_of(sheet: Sheet) -> tuple[str, Names] | None:
     """The family of a header and its columns; None when it is no PresentMon table."""
     interval = sheet.first_of("MsBetweenPresents")
     stamp = sheet.first_of(*_STAMPS)
-    if interval is not None and stamp is not None:
+    if stamp is not None and (interval or sheet.first_of("ProcessID")):
         return _presents(sheet, stamp, interval)
     cpu_start = sheet.first_of(*_CPU_STARTS)
-    if cpu_start is None or not sheet.first_of("FrameTime", "CPUBusy"):
+    if cpu_start is None or not sheet.first_of("FrameTime", "CPUBusy", "ProcessID"):
         return None
+    own = sheet.first_of("FrameTime", "MsBetweenAppStart")
+    parts = [sheet.first_of("CPUBusy", "MsCPUBusy"), sheet.first_of("CPUWait")]
     names = Names(
         stamp=cpu_start,
-        interval=sheet.first_of("FrameTime"),
-        busy=sheet.first_of("CPUBusy"),
-        wait=sheet.first_of("CPUWait"),
+        interval=own or interval,
+        parts=tuple(part for part in parts if part) if all(parts) else (),
         event=Event.CPU_START,
-        follows=True,
+        follows=own is not None or interval is None,
         until_displayed=sheet.first_of("DisplayLatency"),
         display_change=sheet.first_of("DisplayedTime"),
         frame_type=sheet.first_of("FrameType"),
@@ -93,7 +97,7 @@ def names_of(sheet: Sheet) -> tuple[str, Names] | None:
     return "v2", names
 
 
-def _presents(sheet: Sheet, stamp: str, interval: str) -> tuple[str, Names]:
+def _presents(sheet: Sheet, stamp: str, interval: str | None) -> tuple[str, Names]:
     newer = sheet.first_of("MsBetweenAppStart", "MsCPUBusy", "PresentRuntime")
     names = Names(
         stamp=stamp,
@@ -103,6 +107,7 @@ def _presents(sheet: Sheet, stamp: str, interval: str) -> tuple[str, Names]:
         dropped=sheet.first_of("Dropped"),
         frame_type=sheet.first_of("FrameType"),
         zero_is_missing=newer is None,
+        holds_ms=sheet.has("CPUStartQPCTimeInMs"),
     )
     if newer is None:
         return "v1", names
@@ -111,8 +116,8 @@ def _presents(sheet: Sheet, stamp: str, interval: str) -> tuple[str, Names]:
 
 def wanted_of(sheet: Sheet, names: Names) -> list[Wanted]:
     """The columns to read."""
-    own = [names.busy, names.wait] if names.interval is None else [names.interval]
-    times = [*own, names.until_displayed, names.display_change]
+    own = names.parts if names.interval is None else (names.interval,)
+    times = (*own, names.until_displayed, names.display_change)
     texts = (names.frame_type, *owner_columns(sheet))
     return [
         Wanted(names.stamp, stamp_kind(names.stamp), required=True),
@@ -156,7 +161,7 @@ def read_presents(
         event=names.event,
         clock=clock,
         stamp_column=names.stamp,
-        interval_column=names.interval or "CPUBusy",
+        interval_column=names.interval or "".join(names.parts[:1]),
         interval_follows=names.follows,
     )
     series = series_of(source, presents, owners, which, meaning, notes)
@@ -169,23 +174,21 @@ def read_presents(
     )
 
 
-def _intervals(table: Table, names: Names) -> Int64s:
+def _intervals(table: Table, names: Names) -> Int64s | None:
     column = table.get(names.interval)
     if column is not None:
         return column.values
-    busy, wait = table.get(names.busy), table.get(names.wait)
-    total = np.zeros(table.rows, np.int64)
-    for part in (busy, wait):
-        if part is not None:
-            total += part.values
-    return total
+    if not names.parts:
+        return None
+    busy, wait = (table[part].values for part in names.parts)
+    return np.asarray(busy + wait, np.int64)
 
 
 def _stamps(
     source: Source,
     table: Table,
     names: Names,
-    intervals: Int64s,
+    intervals: Int64s | None,
     which: npt.NDArray[np.int64],
     notes: list[str],
 ) -> tuple[Int64s, Clock]:
@@ -193,14 +196,16 @@ def _stamps(
     stamps: Int64s = table[names.stamp].values
     if names.stamp.endswith("DateTime"):
         return stamps, Clock.REALTIME
-    own: Any = slice(None)
-    generated = _generated(table.get(names.frame_type))
-    if generated is not None:
-        # Frames that a driver put between two have no frame time of their own.
-        own = ~generated
-    steps, times = pairs_of(
-        stamps[own], intervals[own], which[own], follows=names.follows
-    )
+    steps = times = stamps[:0]
+    if intervals is not None:
+        own: Any = slice(None)
+        generated = _generated(table.get(names.frame_type))
+        if generated is not None:
+            # Frames that a driver put between two have no frame time of their own.
+            own = ~generated
+        steps, times = pairs_of(
+            stamps[own], intervals[own], which[own], follows=names.follows
+        )
     if names.stamp.endswith("QPC"):
         hz = told_frequency_hz(steps, times)
         if hz is None:
@@ -219,17 +224,18 @@ def _stamps(
             raise source.error(str(error), column=names.stamp) from error
     power = told_power(steps, times)
     expected = _expected_power(names.stamp)
+    told_by = "frame times"
     if power is None:
-        power = expected
-        if len(steps) > 20 and names.stamp == "CPUStartTime":
+        power, told_by = (3, "header") if names.holds_ms else (expected, "")
+        is_open = intervals is None or len(steps) > 20
+        if is_open and names.stamp == "CPUStartTime":
             raise source.error(
                 "the unit cannot be told: frame times do not match its steps",
                 line=int(table.lines[0]),
                 column=names.stamp,
             )
     if power != expected:
-        units = {0: "seconds", 3: "milliseconds", 6: "microseconds", 9: "nanoseconds"}
-        notes.append(f"{names.stamp} is in {units[power]}, told by the frame times")
+        notes.append(f"{names.stamp} is in {_POWERS[power]}, told by the {told_by}")
     clock = Clock.QPC if "QPC" in names.stamp else Clock.TOOL
     return (stamps // 10**power if power else stamps), clock
 
@@ -241,7 +247,7 @@ def _expected_power(name: str) -> int:
 
 
 def _presents_of(
-    table: Table, names: Names, stamps: Int64s, intervals: Int64s
+    table: Table, names: Names, stamps: Int64s, intervals: Int64s | None
 ) -> Presents:
     until = table.get(names.until_displayed)
     change = table.get(names.display_change)
@@ -254,7 +260,8 @@ def _presents_of(
         never = _never_displayed(until, names, lost)
         lost = never if lost is None else lost
         if not bool(never.all()):
-            display = np.where(never, MISSING_NS, stamps + until.values)
+            display = stamps + until.values
+            display[never] = MISSING_NS
     return Presents(
         stamps_ns=stamps,
         lines=table.lines,
@@ -292,13 +299,21 @@ class PresentMonReader:
 
     def claims(self, source: Source) -> bool:
         """A header with the names of one of the four families."""
-        return source.is_text and names_of(open_sheet(source)) is not None
+        if not source.is_text:
+            return False
+        sheet = open_sheet(source)
+        return names_of(sheet) is not None or sheet.has("ProcessID", "PresentFlags")
 
     def read(self, source: Source) -> Capture:
         """Presents, and displays where they were tracked."""
         sheet = open_sheet(source)
         found = names_of(sheet)
-        assert found is not None
+        if found is None:
+            raise source.error(
+                f"no column tells the time of a present: none of {', '.join(_STAMPS)} "
+                f"or CPUStartTime is there",
+                line=sheet.header_line + 1,
+            )
         version, names = found
         return read_presents(source, sheet, names, self.name, version)
 

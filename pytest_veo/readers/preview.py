@@ -319,7 +319,10 @@ class _Received:
         )
         if not self.frames:
             why = self.trouble or "nothing whole was sent"
-            raise FramesError(f"preview {self._request.request_id}: no frame: {why}")
+            host = urlsplit(self._request.url).netloc.rpartition("@")[2]
+            raise FramesError(
+                f"preview {self._request.request_id}: no frame from {host}: {why}"
+            )
         sent = np.array(self._sent, np.int64)
         series = CapturedSeries(
             t_ns=np.array(self._arrived, np.int64),

@@ -22,6 +22,7 @@ from pytest_veo.readers.columns import Table
 from pytest_veo.readers.columns import Wanted
 from pytest_veo.readers.dates import parse_date_time
 from pytest_veo.readers.dates import parse_date_times
+from pytest_veo.readers.rows import BLANKS
 from pytest_veo.readers.rows import Rows
 from pytest_veo.readers.rows import split_rows
 from pytest_veo.readers.words import Vocabulary
@@ -181,11 +182,9 @@ class Reading:
 
     def _check_long(self, rows: Rows, lines: npt.NDArray[np.int32]) -> None:
         width = len(self.sheet.header)
-        for index in range(width, int(rows.counts.max(initial=0))):
-            start, end = rows.cell(index)
-            filled = (start < end) & (rows.counts > index)
-            if filled.any():
-                row = int(np.argmax(filled))
+        nothing = b'"' + BLANKS + self.sheet.delimiter.encode()
+        for row in np.flatnonzero(rows.counts > width).tolist():
+            if rows.beyond(row, width).strip(nothing):
                 raise self.source.error(
                     f"{rows.counts[row]} cells under a header of {width} names; a "
                     f"comma inside a cell needs quotes, and numbers with a decimal "
@@ -295,7 +294,7 @@ class Reading:
             codes = pieces.vocabulary.encode(rows.raw, start, end)
         except OverflowError as error:
             raise self.source.error(str(error), column=pieces.wanted.name) from error
-        return codes, _spelled_missing(pieces.vocabulary, codes)
+        return codes, spelled_missing(pieces.vocabulary, codes)
 
     def _read_dates(
         self,
@@ -356,9 +355,10 @@ def _ahead(splits: Iterator[_Split], pool: ThreadPoolExecutor) -> Iterator[_Spli
         yield split
 
 
-def _spelled_missing(
+def spelled_missing(
     vocabulary: Vocabulary, codes: npt.NDArray[Any]
 ) -> npt.NDArray[np.bool_]:
+    """Which cells of a text column say "no value"."""
     wanted = [
         code
         for code, text in enumerate(vocabulary.values)

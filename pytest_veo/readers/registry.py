@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from typing import Protocol
 
@@ -53,6 +54,9 @@ BUILT_IN = (
     "presentmon",
     "plain",
 )
+
+_PACKED = (b"\x1f\x8b", b"PK\3\4", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"\x28\xb5/\xfd")
+"""How gzip, zip, bzip2, xz, 7-zip and Zstandard begin."""
 
 _added: list[Reader] = []
 
@@ -110,10 +114,15 @@ def read_capture(path: str | Path) -> Capture:
     for reader in readers():
         if reader.claims(source):
             return reader.read(source)
+    if source.magic.startswith(_PACKED):
+        raise source.error("a packed file: unpack it first")
     known = ", ".join(reader.name for reader in readers())
     first = source.head[0][:60] if source.head else source.magic[:16].hex(" ")
+    hint = ""
+    if re.search("time|frame|stamp", first, re.IGNORECASE):
+        hint = "; a table of your own says the unit in a column's name: t_ms, frame_ms"
     raise source.error(
-        f"no known capture format (it begins {first!r}); known are {known}"
+        f"no known capture format (it begins {first!r}{hint}); known are {known}"
     )
 
 

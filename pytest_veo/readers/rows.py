@@ -7,6 +7,7 @@ closes would otherwise swallow the rest of the file.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,11 @@ from pytest_veo.readers.numbers import words_of
 _NEWLINE = 0x0A
 _QUOTE = 0x22
 _BLANK = 0x20
-_EIGHT_BLANKS = np.uint64(0x2020202020202020)
+BLANKS = bytes(range(_BLANK + 1))
+_EIGHTBLANKS = np.uint64(0x2020202020202020)
+
+_MOST_PASSES = 32
+"""Over all cells, one blank each; what is left is stripped cell by cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,16 @@ class Rows:
 
     def text(self, row: int) -> str:
         """A row as it stands in the file."""
-        end = self.ends[self.first[row] + self.counts[row] - 1]
-        return self.raw[self.begins[row] : end].tobytes().decode("utf-8", "replace")
+        text = self.raw[self.begins[row] : self._end(row)].tobytes()
+        return text.decode("utf-8", "replace")
+
+    def beyond(self, row: int, index: int) -> bytes:
+        """What stands in a row from cell `index` on, separators and all."""
+        start = self.ends[self.first[row] + index - 1]
+        return self.raw[start : self._end(row)].tobytes()
+
+    def _end(self, row: int) -> int:
+        return int(self.ends[self.first[row] + self.counts[row] - 1])
 
     def cell_text(self, row: int, index: int) -> str:
         """A cell as it stands in the file, without blanks around it."""
@@ -85,24 +98,35 @@ def trim(
 ) -> tuple[Positions, Positions]:
     """Cells without the blanks around their text."""
     # Blanks, tabs and carriage returns are the characters up to 32 within a line.
-    while (blank := raw[start] <= _BLANK).any():
-        blank &= start < end
+    words = words_of(raw)
+    for _ in range(_MOST_PASSES):
+        blank = (raw[start] <= _BLANK) & (start < end)
         if not blank.any():
             break
         start = start + blank
-    # Tools that pad their cells pad them by many blanks.
-    words = words_of(raw)
-    while (blank := words[end - 8] == _EIGHT_BLANKS).any():
-        blank &= end - start >= 8
+    else:
+        start = start + _blanks(raw, start, end, bytes.lstrip)
+    for _ in range(_MOST_PASSES):
+        blank = (raw[end - 1] <= _BLANK) & (start < end)
         if not blank.any():
             break
-        end = end - 8 * blank
-    while (blank := raw[end - 1] <= _BLANK).any():
-        blank &= start < end
-        if not blank.any():
-            break
-        end = end - blank
+        # Tools that pad their cells pad them by many blanks.
+        padded = blank & (words[end - 8] == _EIGHTBLANKS) & (end - start >= 8)
+        end = end - np.where(padded, 8, blank)
+    else:
+        end = end - _blanks(raw, start, end, bytes.rstrip)
     return start, end
+
+
+def _blanks(
+    raw: npt.NDArray[np.uint8],
+    start: Positions,
+    end: Positions,
+    strip: Callable[[bytes, bytes], bytes],
+) -> Positions:
+    """How many blanks `strip` takes from each cell."""
+    cells = (raw[s:e].tobytes() for s, e in zip(start, end, strict=True))
+    return np.array([len(cell) - len(strip(cell, BLANKS)) for cell in cells])
 
 
 def split_rows(block: bytes, delimiter: str) -> Rows:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from pytest_veo.units import format_bytes
 
 
 HEAD_BYTES = 64 << 10
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 2 << 20
 LONGEST_LINE_BYTES = 4 << 20
 MOST_DOCUMENT_BYTES = 256 << 20
 
@@ -184,15 +185,22 @@ def open_source(path: str | Path) -> Source:
     """
     name = str(path)
     where = Path(path)
+    start = b""
     try:
-        if not where.is_file():
-            reason = "a folder" if where.is_dir() else "there is no such file"
-            raise CaptureError(name, reason)
-        size = where.stat().st_size
-        with where.open("rb") as file:
-            start = file.read(HEAD_BYTES)
+        status = where.stat()
+        # Opening a pipe would wait for whoever writes into it.
+        if stat.S_ISREG(status.st_mode):
+            with where.open("rb") as file:
+                start = file.read(HEAD_BYTES)
+    except FileNotFoundError as error:
+        raise CaptureError(name, "there is no such file") from error
     except (OSError, ValueError) as error:
-        raise CaptureError(name, f"cannot be opened: {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise CaptureError(name, f"cannot be opened: {reason}") from error
+    if stat.S_ISDIR(status.st_mode):
+        raise CaptureError(name, "a folder: name the capture in it")
+    if not stat.S_ISREG(status.st_mode):
+        raise CaptureError(name, "a pipe or a device: save what it tells in a file")
     if not start.strip():
         raise CaptureError(name, "the file is empty")
     encoding, bom_bytes = _encoding_of(start)
@@ -205,7 +213,7 @@ def open_source(path: str | Path) -> Source:
     return Source(
         path=where,
         name=name,
-        size_bytes=size,
+        size_bytes=status.st_size,
         magic=start[:256],
         encoding=encoding,
         bom_bytes=bom_bytes,

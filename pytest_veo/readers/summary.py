@@ -6,6 +6,7 @@ FrameView's `FrameView_Summary.csv` (its `Time (ms)` holds seconds), MangoHud's
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from pytest_veo.frames.figures import Figure
@@ -19,7 +20,7 @@ from pytest_veo.readers.table import split_line
 _SIGNS = (
     ("frameview", ("TimeStamp", "Application", "Avg FPS")),
     ("mangohud", ("0.1% Min FPS", "97% Percentile FPS")),
-    ("ocat", ("Average FPS (Application)", "File")),
+    ("ocat", ("Average FPS (Application)",)),
     ("ocat", ("Average FPS", "99th percentile frame time")),
     ("presentmon", ("Total Frames", "Average FPS")),
     ("presentmon", ("Average FPS", "1st Percentile FPS")),
@@ -74,7 +75,8 @@ class SummaryReader:
         facts: list[tuple[str, str]] = []
         for number, cells in enumerate(runs, 1):
             prefix = "" if len(runs) == 1 else f"run {number}: "
-            _take(header, cells, prefix, figures, facts)
+            pairs = zip(header, cells, strict=False)
+            _take(pairs, prefix, "." if delimiter == "," else ",", figures, facts)
         if not source.is_ended():
             notes.append("the last line has no end: its last value may be cut")
         if tool == "frameview":
@@ -90,16 +92,16 @@ class SummaryReader:
 
 
 def _take(
-    header: list[str],
-    cells: list[str],
+    pairs: Iterable[tuple[str, str]],
     prefix: str,
+    point: str,
     figures: list[Figure],
     facts: list[tuple[str, str]],
 ) -> None:
-    for name, cell in zip(header, cells, strict=False):
+    for name, cell in pairs:
         if not name or not cell or cell in ("NA", "N/A", "-"):
             continue
-        read = parse_unusual(cell.replace(",", ".").encode("utf-8"))
+        read = parse_unusual(cell.replace(point, ".").encode("utf-8"))
         if read is None:
             facts.append((prefix + name, cell))
             continue

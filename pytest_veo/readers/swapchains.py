@@ -130,7 +130,7 @@ def _displays(
 ) -> list[CapturedSeries]:
     """The series of displays; none where fewer than two frames were displayed."""
     never = display == MISSING_NS
-    shown = display[~never]
+    shown = display[~never] if never.any() else display
     if shown.size < 2:
         return []
     intervals = presents.display_interval_ns
@@ -154,7 +154,7 @@ def _displays(
         if endless:
             notes.append(f"{owner.name}: {endless} times on screen of hours: left out")
             usable &= intervals < LONGEST_FRAME_NS
-        times = intervals[usable]
+        times = intervals if usable.all() else intervals[usable]
     return [
         CapturedSeries(
             t_ns=display,

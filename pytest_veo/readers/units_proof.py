@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,8 +13,19 @@ from pytest_veo.frames.series import Int64s
 _CLOSE = 1.25
 _SEARCHED = 50_000
 """Rows that are looked at: a unit does not change within a file."""
+_SPREAD = 20_000
 _PAIRS = 5000
 """Pairs that are enough to tell a unit."""
+
+
+def spread_out(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """At most some twenty thousand of these values, from first to last.
+
+    A unit or an interval of samples does not change from one row to the next: these
+    tell the median.
+    """
+    # Odd, so that of frames long and short in turns both are seen.
+    return values[:: len(values) // _SPREAD | 1]
 
 
 def pairs_of(

@@ -92,10 +92,17 @@ class WebRtcReader:
 
 def _polls(document: Any) -> list[Poll]:
     found: list[Poll] = []
+    tracks: list[Poll] = []
     for path, entry in objects(document):
         if entry.get("type") == "inbound-rtp" and _is_video(entry):
             found.append(_poll(path, entry))
-    return found or _dumped(document)
+        elif entry.get("type") == "track" and "framesReceived" in entry:
+            tracks.append(_poll(path, entry))
+    if not found:
+        return _dumped(document)
+    # Until 2021 tracks, not streams, knew what was dropped.
+    knows = any(poll.get("framesDropped") is not None for poll in found)
+    return found if knows else found + tracks
 
 
 def _is_video(entry: Object) -> bool:
@@ -120,7 +127,8 @@ def _dumped(document: Any) -> list[Poll]:
     for path, entry in objects(document):
         values = entry.get("values")
         key = path.rpartition("stats.")[2]
-        stream, dash, counter = key.rpartition("-")
+        # A star marks what the standard did not have yet.
+        stream, dash, counter = key.removesuffix("*").rpartition("-")
         if not dash or counter not in _WANTED or not isinstance(values, str):
             continue
         try:

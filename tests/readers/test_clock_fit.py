@@ -17,6 +17,7 @@ from pytest_veo.frames.clock_fit import fit_pairs
 from pytest_veo.frames.series import Clock
 from pytest_veo.frames.series import Event
 from pytest_veo.frames.series import FrameSeries
+from pytest_veo.readers import read_capture
 from pytest_veo.readers.clock_pairs import read_clock_fit
 
 
@@ -168,6 +169,23 @@ def test_pairs_are_read_from_a_table(
     fit = read_clock_fit(file)
     assert fit.method == method
     assert fit.offset_ns == pytest.approx(77, abs=1)
+
+
+def test_pairs_that_no_line_fits_name_their_file(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("gpu_ns,cpu_ns\n1000,5001000\n1000,6001010\n")
+    with pytest.raises(CaptureError) as caught:
+        read_clock_fit(file)
+    assert str(caught.value) == (
+        f"{file}: clock pair 1: the device's clock does not go on"
+    )
+
+
+def test_pairs_are_no_frames(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("gpu_ns,before_ns,after_ns\n1000,1,2\n2000,3,4\n")
+    with pytest.raises(CaptureError, match=r"no frames: read them with .*_clock_fit"):
+        read_capture(file)
 
 
 def test_a_table_without_pairs_says_which_columns_to_name(tmp_path: Path) -> None:

@@ -66,12 +66,13 @@ def test_every_generation_of_columns_is_read_by_name(
     assert read.notes == ()
 
 
-def test_the_version_of_a_versioned_log_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["v0.8.2", "0.8.2"])
+def test_the_version_of_a_versioned_log_is_read(tmp_path: Path, version: str) -> None:
     read = log(
         tmp_path,
         OLD,
         frames(10.0, 6),
-        before="v1\nv0.8.2\n---------------------SYSTEM INFO---------------------\n",
+        before=f"v1\n{version}\n-----------------SYSTEM INFO-----------------\n",
         between="--------------------FRAME METRICS--------------------\n",
     )
     assert read.version == "0.8.2"

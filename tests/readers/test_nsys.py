@@ -25,6 +25,27 @@ def test_presents_and_repeated_ranges_are_series(tmp_path: Path) -> None:
     assert read.pick(process="frame") is frames
 
 
+def test_presents_of_two_processes_are_told_apart(tmp_path: Path) -> None:
+    file = tmp_path / "report.sqlite"
+    with closing(sqlite3.connect(file)) as database:
+        database.executescript(
+            "CREATE TABLE VULKAN_API (start INT, nameId INT, globalTid INT);"
+            "CREATE TABLE StringIds (id INT, value TEXT);"
+            "INSERT INTO StringIds VALUES (1, 'vkQueuePresentKHR');"
+        )
+        presents = [
+            (frame * 16_000_000 + process, 1, process << 24 | 5)
+            for frame in range(4)
+            for process in (40, 41)
+        ]
+        database.executemany("INSERT INTO VULKAN_API VALUES (?, ?, ?)", presents)
+        database.commit()
+    assert {s.name: s.intervals_ns.tolist() for s in read_capture(file).series} == {
+        "vkQueuePresentKHR[40]": [16_000_000] * 3,
+        "vkQueuePresentKHR[41]": [16_000_000] * 3,
+    }
+
+
 def test_the_file_is_not_written_to(tmp_path: Path) -> None:
     file = tmp_path / "a folder?x=1" / "report.sqlite"
     file.parent.mkdir()

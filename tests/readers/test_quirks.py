@@ -111,6 +111,79 @@ def test_generated_frames_do_not_hide_a_counter_s_frequency(tmp_path: Path) -> N
     assert len(read.pick(event="display")) == 12
 
 
+def test_presents_completed_last_one_first_are_sorted(tmp_path: Path) -> None:
+    read = capture(
+        tmp_path,
+        "Application,ProcessID,SwapChainAddress,PresentRuntime,TimeInMs,"
+        "MsBetweenPresents,MsUntilDisplayed\n"
+        "a.exe,1,0xA,DXGI,250.3881,85.2106,13.1781\n"
+        "b.exe,2,0xB,DXGI,566.3335,0.0000,NA\n"
+        "b.exe,2,0xB,DXGI,551.2604,0.0000,NA\n"
+        "b.exe,2,0xB,DXGI,536.2604,0.0000,NA\n"
+        "b.exe,2,0xB,DXGI,582.3335,46.0731,9.1\n",
+    )
+    thrown = read.pick(process="b.exe")
+    assert step_ms(thrown) == [15.0, 15.0731, 16.0]
+    assert lost(thrown) == [True, True, True, False]
+    assert read.notes == (
+        "b.exe[2] 0xb: 2 rows out of order, the first at line 4; sorted by TimeInMs",
+    )
+
+
+def test_seconds_that_are_milliseconds_are_told_by_the_header(tmp_path: Path) -> None:
+    header = (
+        "Application,ProcessID,SwapChainAddress,PresentRuntime,TimeInSeconds,"
+        "MsBetweenPresents,CPUStartQPCTimeInMs\n"
+    )
+    body = header + "g.exe,1,0xA,D3D9,435.6989,107.9125,85754722.1368\n"
+    read = capture(tmp_path, body)
+    assert read.series[0].stamps_ns.tolist() == [435_698_900]
+    assert read.notes == ("TimeInSeconds is in milliseconds, told by the header",)
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells"),
+    [
+        pytest.param("TimeInSeconds", "{s}", id="no frame times"),
+        pytest.param("CPUStartTimeInMs,MsCPUBusy", "{ms},3", id="busy times only"),
+        pytest.param("CPUStartQPCTimeInMs", "{ms}", id="counter in ms"),
+        pytest.param("CPUStartTime,MsBetweenPresents", "{s},16.0", id="presents"),
+    ],
+)
+def test_stamps_alone_do_not_mix_programs(
+    tmp_path: Path, columns: str, cells: str
+) -> None:
+    body = rows(f"a.exe,1,{cells}\nb.exe,2,{cells}")
+    read = capture(tmp_path, f"Application,ProcessID,{columns}\n{body}")
+    assert {s.name: step_ms(s) for s in read.series} == {
+        "a.exe[1]": [16.0] * 5,
+        "b.exe[2]": [16.0] * 5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        pytest.param(
+            "PresentFlags,MsBetweenPresents",
+            "no column tells the time of a present: none of TimeInSeconds, TimeInMs, "
+            "TimeInQPC, TimeInDateTime or CPUStartTime is there",
+            id="no time",
+        ),
+        pytest.param(
+            "PresentFlags,CPUStartTime",
+            "the unit cannot be told: frame times do not match its steps",
+            id="no unit",
+        ),
+    ],
+)
+def test_presents_without_a_time_are_refused(
+    tmp_path: Path, columns: str, reason: str
+) -> None:
+    body = f"Application,ProcessID,{columns}\n" + rows("g.exe,1,0,{ms}")
+    assert refused(tmp_path, body).reason == reason
+
+
 def test_one_trace_in_three_schemas_is_one_trace(tmp_path: Path) -> None:
     # Frame 3 is never displayed; the newer schemas hold the last frame back.
     ms = [16.0, 17.0, 15.0, 18.0, 16.0, 16.5]
@@ -305,6 +378,22 @@ def test_sensors_may_stand_before_the_frames(tmp_path: Path) -> None:
     assert (read.format, len(read.pick(event="present"))) == ("capframex", 3)
 
 
+@pytest.mark.parametrize(
+    ("row", "figures"),
+    [
+        pytest.param('x.csv,"1,234",60.5', [60.5], id="thousands in quotes"),
+        pytest.param("x.csv;1,234;60,5", [1.234, 60.5], id="decimal commas"),
+    ],
+)
+def test_a_comma_in_a_result_is_what_its_table_says(
+    tmp_path: Path, row: str, figures: list[float]
+) -> None:
+    header = "File,Missed frames,Average FPS (Application)"
+    mark = ";" if ";" in row else ","
+    read = capture(tmp_path, f"{header.replace(',', mark)}\n{row}\n")
+    assert [figure.value for figure in read.summary] == figures
+
+
 def test_a_second_gpu_stands_under_no_name_in_ocat_s_first_row(tmp_path: Path) -> None:
     row = "g.exe,1,0xA,DXGI,0,{s},16.000,16.000,20.000"
     first, *others = rows(row).splitlines()
@@ -322,11 +411,18 @@ def test_a_second_gpu_stands_under_no_name_in_ocat_s_first_row(tmp_path: Path) -
     assert ("GPU", "RTX") in read.facts
 
 
-def test_ocat_s_results_are_figures(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("names", "cells"),
+    [
+        pytest.param("\ufeffFile,Application Name", "x.csv,g.exe", id="newer"),
+        pytest.param("Application Name,Date and Time", "g.exe,2019-02-20", id="older"),
+    ],
+)
+def test_ocat_s_results_are_figures(tmp_path: Path, names: str, cells: str) -> None:
     read = capture(
         tmp_path,
-        "\ufeffFile,Application Name,Average FPS (Application),"
-        "99th-percentile frame time (ms) (Application)\nx.csv,g.exe,60.1,22.0\n",
+        f"{names},Average FPS (Application),"
+        f"99th-percentile frame time (ms) (Application)\n{cells},60.1,22.0\n",
     )
     assert (read.format, read.version) == ("ocat", "summary")
     assert [(f.value, f.unit) for f in read.summary] == [(60.1, "fps"), (22.0, "ms")]

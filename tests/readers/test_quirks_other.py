@@ -29,6 +29,12 @@ HML = (
 )
 
 
+def test_a_copy_of_afterburner_s_log_without_its_title_is_read(tmp_path: Path) -> None:
+    read = capture(tmp_path, HML.partition("\n")[2])
+    assert (read.format, read.version) == ("afterburner", "")
+    assert frame_ms(read.series[0]) == [16.66] * 2
+
+
 def test_a_decimal_comma_does_not_shift_afterburner_s_columns(tmp_path: Path) -> None:
     error = refused(tmp_path, HML.replace("100.1", "100,1"))
     assert (error.line, error.reason) == (
@@ -139,7 +145,92 @@ def test_a_count_that_was_cut_in_writing_is_left_out(tmp_path: Path) -> None:
     assert [(c.dropped, c.total) for c in whole.counters] == [(150, 71950)]
 
 
-# PerfDog and WebRTC
+# OBS
+
+
+def test_losses_of_nobody_knows_how_many_are_no_rate(tmp_path: Path) -> None:
+    lagged = "Number of lagged frames due to rendering lag/stalls"
+    read = capture(
+        tmp_path,
+        "21:05:05.429: OBS 32.2.2\n"
+        "21:05:05.429: Output 'file': Total frames output: 3600\n"
+        f"21:05:05.429: Output 'file': {lagged}: 12 (0.3%)\n"
+        f"21:05:05.429: Output 'stream': {lagged}: 40 (0.1%)\n",
+    )
+    assert [(c.name, c.dropped, c.total) for c in read.counters] == [
+        ("lagged (file)", 12, 3600),
+        ("network (file)", 0, 3600),
+    ]
+    assert read.notes[1:] == (
+        "lagged (stream): 40 frames, but not of how many: left out",
+    )
+
+
+# PerfDog, Macrobenchmark and WebRTC
+
+
+def test_an_export_without_frame_times_says_what_to_switch_on(tmp_path: Path) -> None:
+    row = {"TimeStamp": "0", "IosFps": {"fps": 18.0, "Jank": -1.0}, "IsDelete": False}
+    error = refused(tmp_path, json.dumps({"data": {"report": {"DataList": [row]}}}))
+    assert error.reason == (
+        "no list of rows with frame times: switch FrameTime on before recording"
+    )
+
+
+def test_a_group_named_like_its_metric_is_looked_into(tmp_path: Path) -> None:
+    still, frozen = [16.0] * 10, [16.0] * 4 + [200.0]
+    rows = [
+        {
+            "TimeStamp": str(second * 1000),
+            "IosFps": {"fps": len(times), "Jank": float(max(times) > 100)},
+            "BigJank": {"BigJank": float(max(times) > 100)},
+            "FrameDetails": {"FrameTimes": times, "InterFrameIndex": []},
+        }
+        for second, times in enumerate([still, frozen])
+    ]
+    document = {"ret": 0, "data": {"report": {"DataList": rows}}}
+    read = capture(tmp_path, json.dumps(document))
+    assert frame_ms(read.series[0]) == still + frozen
+    assert [(f.name, f.value) for f in read.summary] == [
+        ("Jank", 1.0),
+        ("BigJank", 1.0),
+    ]
+    assert read.notes == ()
+
+
+def test_percentiles_without_their_runs_are_figures(tmp_path: Path) -> None:
+    metrics = {"frameDurationCpuMs": {"P50": 8.0}, "frameOverrunMs": {"P50": -2.0}}
+    document = {"benchmarks": [{"name": "scroll", "sampledMetrics": metrics}]}
+    read = capture(tmp_path, json.dumps(document))
+    assert [(f.name, f.value) for f in read.summary] == [
+        ("scroll frameDurationCpuMs P50", 8.0),
+        ("scroll frameOverrunMs P50", -2.0),
+    ]
+    assert (read.series, read.counters) == ((), ())
+
+
+def test_a_track_tells_what_its_stream_dropped(tmp_path: Path) -> None:
+    stream = {"type": "inbound-rtp", "mediaType": "video", "ssrc": 7, "timestamp": 1}
+    track = {"type": "track", "id": "receiver_2", "kind": "video", "timestamp": 1}
+    polls = [
+        {**stream, "framesDecoded": 297},
+        {**track, "framesDecoded": 297, "framesDropped": 3, "framesReceived": 300},
+    ]
+    read = capture(tmp_path, json.dumps(polls))
+    assert [(c.name, c.dropped, c.total) for c in read.counters] == [
+        ("framesDropped (receiver_2)", 3, 300)
+    ]
+
+
+def test_a_star_behind_a_counter_is_no_part_of_its_name(tmp_path: Path) -> None:
+    stats = {"V1-framesDecoded": "[10,30]", "V1-freezeCount*": "[0,2]"}
+    entries = {name: {"values": values} for name, values in stats.items()}
+    dump = {"PeerConnections": {"7-1": {"stats": entries}}}
+    read = capture(tmp_path, json.dumps(dump))
+    assert [(f.name, f.value) for f in read.summary] == [
+        ("framesDecoded (V1)", 30.0),
+        ("freezeCount (V1)", 2.0),
+    ]
 
 
 def test_a_second_without_frames_is_left_out_and_told(tmp_path: Path) -> None:
@@ -175,7 +266,13 @@ def test_a_poll_a_line_is_a_dump_as_well(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "above", ["", "Processing [a.sqlite] with [nvtx.py]... \n\n"], ids=["bare", "above"]
+    "above",
+    [
+        "",
+        "Processing [a.sqlite] with [nvtx.py]... \n\n",
+        "Generating 'a.sqlite'\n[1/1] Executing 'nvtx' stats report\n\n ** NVTX:\n\n",
+    ],
+    ids=["bare", "above", "executing"],
 )
 def test_a_trace_says_its_unit(
     tmp_path: Path, start: str, cell: str, above: str
@@ -183,6 +280,15 @@ def test_a_trace_says_its_unit(
     text = f"{above}{start},Duration (ns),Name\n" + rows(f"{cell},5,frame")
     read = capture(tmp_path, text)
     assert (read.format, step_ms(read.series[0])) == ("nsys", [16.0] * 5)
+
+
+def test_ranges_of_two_processes_are_told_apart(tmp_path: Path) -> None:
+    body = rows("{ns},5,Frame,53\n{ns},5,Frame,54")
+    read = capture(tmp_path, f"Start (ns),Duration (ns),Name,PID\n{body}")
+    assert {s.name: step_ms(s) for s in read.series} == {
+        "Frame[53]": [16.0] * 5,
+        "Frame[54]": [16.0] * 5,
+    }
 
 
 def test_a_summary_of_nsight_is_no_trace(tmp_path: Path) -> None:
@@ -230,6 +336,7 @@ def test_microseconds_are_no_seconds(tmp_path: Path, header: bytes) -> None:
         pytest.param("queue_operations_end_ns", Event.GPU_END, id="queue end"),
         pytest.param("actual_present_time_ns", Event.DISPLAY, id="actual"),
         pytest.param("present_ns", Event.PRESENT, id="present"),
+        pytest.param("ts_ns", Event.FRAME, id="ts"),
     ],
 )
 def test_a_name_says_what_is_stamped(tmp_path: Path, header: str, event: Event) -> None:

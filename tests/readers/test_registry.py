@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -59,12 +64,36 @@ def test_a_reader_of_the_same_name_replaces_the_earlier() -> None:
 
 
 def test_what_is_no_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(CaptureError, match="there is no such file"):
-        read_capture(tmp_path / "gone.csv")
-    with pytest.raises(CaptureError, match="a folder"):
-        read_capture(tmp_path)
-    with pytest.raises(CaptureError, match=r"cannot be opened|no such file"):
-        read_capture("a\0b")
+    pipe, loop = tmp_path / "pipe", tmp_path / "loop"
+    os.mkfifo(pipe)
+    loop.symlink_to(loop)
+    for file, reason in (
+        (tmp_path / "gone.csv", "there is no such file"),
+        (tmp_path, "a folder: name the capture in it"),
+        (pipe, "a pipe or a device: save what it tells in a file"),
+        (loop, "cannot be opened: Too many levels of symbolic links"),
+        (Path("a\0b"), "cannot be opened: embedded null byte"),
+    ):
+        with pytest.raises(CaptureError) as caught:
+            read_capture(file)
+        assert str(caught.value) == f"{file}: {reason}"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_packed_file_is_to_be_unpacked(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    file = tmp_path / "log.csv.gz"
+    file.write_bytes(pack(b"t_ms\n1\n2\n"))
+    with pytest.raises(CaptureError, match=r"a packed file: unpack it first$"):
+        read_capture(file)
+
+
+def test_a_table_without_units_says_how_to_name_them(tmp_path: Path) -> None:
+    file = tmp_path / "own.csv"
+    file.write_text("timestamp,frametime\n1.0,16.6\n")
+    with pytest.raises(CaptureError, match=r"column's name: t_ms, frame_ms\); known"):
+        read_capture(file)
 
 
 def test_a_file_of_no_format_says_how_it_begins(tmp_path: Path) -> None:

@@ -178,6 +178,13 @@ def test_later_columns_are_found_by_name_and_tell_displays(tmp_path: Path) -> No
     assert display.stamps_ns.size == 3
 
 
+def test_two_windows_that_draw_for_one_vsync_are_two_frames(tmp_path: Path) -> None:
+    rows = m_row(10**12, 5_000_000) + m_row(10**12, 7_000_000)
+    read = capture(tmp_path, FENCE + M_ERA + rows + FENCE)
+    times = read.series[0].times().frame_times_ns
+    assert times.tolist() == [5_000_000, 7_000_000]
+
+
 def test_dumps_that_overlap_count_a_frame_once(tmp_path: Path) -> None:
     rows = [m_row(10**12 + i * 10**7, 5_000_000) for i in range(6)]
     window = "com.app/com.app.Main\n"
