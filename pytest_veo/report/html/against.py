@@ -44,7 +44,7 @@ def compared_of(result: Result, known: Collection[str]) -> Compared:
         known: node ids of the tests that the page has.
     """
     if result.missing:
-        return Compared("a baseline", notes=(result.missing,))
+        return Compared("", doubts=(result.missing,))
     rows = [
         *_rows("worse", "bad", result.worse, known),
         *_rows("worse or moved", "warn", result.unsure, known),
@@ -56,7 +56,8 @@ def compared_of(result: Result, known: Collection[str]) -> Compared:
     return Compared(
         result.name,
         rows=tuple(rows[:_MOST_ROWS]),
-        notes=(", ".join(counts), *result.notes),
+        summary=", ".join(counts),
+        doubts=result.notes,
         more=max(0, len(rows) - _MOST_ROWS),
     )
 
@@ -82,11 +83,8 @@ def comparison_of(found: Comparison, known: Collection[str]) -> Compared:
     return Compared(
         found.before,
         rows=tuple(rows[:_MOST_ROWS]),
-        notes=(
-            *(foreign if found.foreign else ()),
-            f"{found.same} figures the same within their limits",
-            *found.notes,
-        ),
+        summary=f"{found.same} figures the same within their limits",
+        doubts=(*(foreign if found.foreign else ()), *found.notes),
         more=max(0, len(rows) - _MOST_ROWS),
     )
 
@@ -94,7 +92,7 @@ def comparison_of(found: Comparison, known: Collection[str]) -> Compared:
 def _counted(result: Result) -> Iterator[tuple[int, str]]:
     yield result.better, "figure better" if result.better == 1 else "figures better"
     yield result.new, "new"
-    yield result.not_run, "of the baseline not run or not judged"
+    yield result.not_run, "in the baseline but not run or not judged"
 
 
 def _tests(count: int) -> str:

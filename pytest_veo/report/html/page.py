@@ -11,7 +11,7 @@ import base64
 import functools
 import hashlib
 import importlib.metadata
-import urllib.parse
+import re
 from collections import Counter as Tally
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -24,6 +24,10 @@ from pytest_veo.report.html.cards import card_of
 from pytest_veo.report.html.cards import verdict_card
 from pytest_veo.report.html.embedded import blocks
 from pytest_veo.report.html.embedded import counters_of
+from pytest_veo.report.html.naming import hash_of
+from pytest_veo.report.html.naming import name_of
+from pytest_veo.report.html.naming import path_of
+from pytest_veo.report.html.naming import shorten
 from pytest_veo.report.html.past import Past
 from pytest_veo.report.html.standing import Standing
 from pytest_veo.report.html.standing import Tone
@@ -57,6 +61,7 @@ _SCRIPTS = (
     "static/page.js",
 )
 _STYLES = ("vendor/uplot/uPlot.min.css", "static/page.css")
+_ICON_COLOURS = {Tone.BAD: "#d1242f", Tone.WARN: "#bf8700", Tone.GOOD: "#1a7f37"}
 SIMULATED = "simulated gpu"
 """In the name of a device that is none."""
 EXTRA = "html"
@@ -98,8 +103,12 @@ class Compared(NamedTuple):
     """The run against a baseline."""
 
     baseline: str
+    """What it is called; nothing where there is none."""
     rows: tuple[Changed, ...] = ()
-    notes: tuple[str, ...] = ()
+    summary: str = ""
+    """How many figures were compared, and what of them is no row."""
+    doubts: tuple[str, ...] = ()
+    """What could not be compared, or only with care."""
     more: int = 0
     """Rows that are left out."""
 
@@ -140,6 +149,7 @@ def render(
         notices=list(_notices(run, earlier)),
         result=result,
         tone=tone,
+        icon=_icon(tone),
         facts=list(_facts(run)),
         tiles=_tiles(run.records),
         cards=shown[:_CARDS],
@@ -240,12 +250,14 @@ def _notices(run: Run, past: Past) -> Iterator[Notice]:
     unread = len(run.unread) + len(past.unread)
     if unread:
         text = "What is missing is named under Environment."
-        yield Notice("warn", f"{unread} lines could not be read.", text)
+        yield Notice(
+            "warn", _counted(unread, "line", "lines") + " could not be read.", text
+        )
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
     header = run.header
-    yield "started", header.started_at.replace("T", " ").replace("+00:00", " UTC")
+    yield "started", _moment(header.started_at)
     for name, value in (
         ("commit", header.commit[:12]),
         ("branch", header.branch),
@@ -260,6 +272,11 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "tests", f"{len(run.records):,}"
     total = sum(record.duration_ns for record in run.records)
     yield "tests took", format_ns(total)
+
+
+def _moment(iso: str) -> str:
+    """A time stamp as people write it; milliseconds tell nobody anything here."""
+    return re.sub(r"\.\d+", "", iso.replace("T", " ")).replace("+00:00", " UTC")
 
 
 def _tiles(records: Sequence[Record]) -> list[Tile]:
@@ -324,8 +341,10 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["shorten"] = _shorten
-    environment.filters["hash"] = _hash
+    environment.filters["shorten"] = shorten
+    environment.filters["path"] = path_of
+    environment.filters["name"] = name_of
+    environment.filters["hash"] = hash_of
     return environment
 
 
@@ -336,17 +355,12 @@ def _shown(value: Any) -> Any:
     return value
 
 
-def _shorten(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    return f"{text[: limit // 2]} … {text[-limit // 2 :]}"
-
-
-def _hash(nodeid: str) -> str:
-    """The part of an address that leads to a test, as the page's scripts make it."""
-    has_half_pair = any("\ud800" <= char <= "\udfff" for char in nodeid)
-    name = visible(nodeid) if has_half_pair else nodeid
-    return f"#test={urllib.parse.quote(name, safe='')}"
+def _icon(tone: str) -> str:
+    """A dot in the colour of the result, by which tabs are told apart."""
+    colour = _ICON_COLOURS[Tone(tone)]
+    dot = f"<circle cx='8' cy='8' r='7' fill='{colour}'/>"
+    image = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>{dot}</svg>"
+    return f"data:image/svg+xml;base64,{base64.b64encode(image.encode()).decode()}"
 
 
 def _trusted(text: str) -> Any:
