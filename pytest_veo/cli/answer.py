@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from pytest_veo.errors import CommandError
+from pytest_veo.report.visible import visible
 
 
 _NAMED = 3
@@ -36,7 +37,7 @@ def answer(
         print(json.dumps(document(), indent=1))
     else:
         for line in lines:
-            print(line)
+            print(visible(line))
     complain(unread)
 
 

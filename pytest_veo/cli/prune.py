@@ -18,6 +18,8 @@ from pytest_veo.errors import CommandError
 
 _AGE = re.compile(r"(\d+)\s*(d|w)")
 _DAYS = {"d": 1, "w": 7}
+_MOST_DAYS = 365_000
+"""A thousand years; dates end somewhere beyond."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -56,7 +58,10 @@ def _age(text: str) -> datetime.timedelta:
     match = _AGE.fullmatch(text.strip())
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no age, write e.g. 90d or 12w")
-    return datetime.timedelta(days=int(match[1]) * _DAYS[match[2]])
+    days = int(match[1]) * _DAYS[match[2]]
+    if days > _MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than any run's age")
+    return datetime.timedelta(days=days)
 
 
 def run(args: argparse.Namespace) -> int:

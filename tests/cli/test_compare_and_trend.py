@@ -202,6 +202,11 @@ def test_runs_of_two_cards_are_said_to_be(
             "A: '0' is no number of runs, write e.g. median:20",
         ),
         (
+            ["kept#last", "kept#last", "--counter=host.hep"],
+            "neither side has a figure of 'host.hep', they have host.heap, "
+            "test.duration",
+        ),
+        (
             ["no.json", "kept#last"],
             "cannot read the baseline 'no.json': No such file or directory",
         ),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 
+from pytest_veo.archive.place import replace_file
 from pytest_veo.errors import MissingDependency
 from pytest_veo.report.html.cards import Card
 from pytest_veo.report.html.cards import card_of
@@ -376,10 +377,6 @@ def write(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    content = text.encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    replace_file(path, content)
