@@ -129,9 +129,8 @@ def side(reference: Reference, *, but: str = "", track: Track = no_track) -> Sid
         return _side_of_file(reference)
     chosen = choose(reference, None, but=but, track=track)
     if not chosen.headers:
-        raise ArchiveError(
-            f"{reference.text!r}: {reference.archive!r} has no {reference.many} yet"
-        )
+        what = f"{reference.many} {f'beside {but}' if but else 'yet'}"
+        raise ArchiveError(f"{reference.text!r}: {reference.archive!r} has no {what}")
     newest = chosen.headers[-1]
     ids = [header.run_id for header in chosen.headers]
     with Engine(str(reference.archive), runs=ids, track=track) as engine:
