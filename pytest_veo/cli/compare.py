@@ -13,6 +13,7 @@ from pytest_veo.archive.compare import side
 from pytest_veo.archive.reference import parse
 from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
+from pytest_veo.units import counted
 
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _figures(title: str, rows: Sequence[Difference]) -> Iterator[str]:
 def _tests(title: str, tests: Sequence[str]) -> Iterator[str]:
     if not tests:
         return
-    yield f"{title}: {len(tests)} test{'' if len(tests) == 1 else 's'}"
+    yield f"{title}: {counted(len(tests), 'test')}"
     yield from (f"  {nodeid}" for nodeid in tests[:_SHOWN])
     if len(tests) > _SHOWN:
         yield f"  and {len(tests) - _SHOWN} more"

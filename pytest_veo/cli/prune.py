@@ -14,6 +14,7 @@ from pytest_veo.archive.retention import prune
 from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
 from pytest_veo.errors import CommandError
+from pytest_veo.units import counted
 
 
 _AGE = re.compile(r"(\d+)\s*(d|w)")
@@ -87,7 +88,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _lines(found: Pruned, *, is_trial: bool) -> Iterator[str]:
     verb = "would remove" if is_trial else "removed"
-    runs = f"{len(found.removed)} run{'' if len(found.removed) == 1 else 's'}"
-    yield f"{verb} {runs}, kept {found.kept}"
+    yield f"{verb} {counted(len(found.removed), 'run')}, kept {found.kept}"
     if is_trial:
         yield from (f"  {run_id}" for run_id in found.removed)

@@ -52,7 +52,9 @@ def test_the_version_is_the_distributions(capsys: pytest.CaptureFixture[str]) ->
     [
         pytest.param([], "the following arguments are required: COMMAND", id="none"),
         pytest.param(["shw"], "argument COMMAND: invalid choice: 'shw'", id="unknown"),
-        pytest.param(["show"], "the following arguments are required: DIR", id="bare"),
+        pytest.param(
+            ["show"], "the following arguments are required: ARCHIVE", id="bare"
+        ),
         pytest.param(
             ["show", "a", "b", "c"], "unrecognized arguments: c", id="too-many"
         ),

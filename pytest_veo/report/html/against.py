@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_veo.report.html.page import Changed
 from pytest_veo.report.html.page import Compared
 from pytest_veo.units import Unit
+from pytest_veo.units import counted
 from pytest_veo.units import format_value
 
 
@@ -50,7 +51,7 @@ def compared_of(result: Result, known: Collection[str]) -> Compared:
         *_rows("worse or moved", "warn", result.unsure, known),
     ]
     counts = [
-        f"{_tests(result.compared)} compared",
+        f"{counted(result.compared, 'test')} compared",
         *(f"{count} {what}" for count, what in _counted(result) if count),
     ]
     return Compared(
@@ -93,10 +94,6 @@ def _counted(result: Result) -> Iterator[tuple[int, str]]:
     yield result.better, "figure better" if result.better == 1 else "figures better"
     yield result.new, "new"
     yield result.not_run, "in the baseline but not run or not judged"
-
-
-def _tests(count: int) -> str:
-    return f"{count} {'test' if count == 1 else 'tests'}"
 
 
 def _rows(

@@ -34,6 +34,7 @@ from pytest_veo.report.html.standing import Standing
 from pytest_veo.report.html.standing import Tone
 from pytest_veo.report.html.standing import standing_of
 from pytest_veo.report.visible import visible
+from pytest_veo.units import counted
 from pytest_veo.units import format_ns
 from pytest_veo.verdict import Outcome
 
@@ -209,7 +210,7 @@ def _result(
         return Tone.WARN.value, "No test has finished"
     tally = Tally(standing_of(record) for record in records)
     parts = [
-        _counted(tally[standing], one, many)
+        counted(tally[standing], one, many)
         for standing, one, many in (
             (Standing.LEAK, "test leaks", "tests leak"),
             (Standing.OVER_BUDGET, "is over its budget", "are over their budget"),
@@ -219,21 +220,17 @@ def _result(
     ]
     failing = sum(verdict.outcome.fails for _, verdict in fixtures)
     if failing:
-        parts.append(_counted(failing, "fixture leaks", "fixtures leak"))
+        parts.append(counted(failing, "fixture leaks", "fixtures leak"))
     if parts:
         return Tone.BAD.value, ", ".join(parts)
     outcomes = Tally(record.verdict.outcome for record in records)
     judged = outcomes.total() - outcomes[Outcome.NOT_JUDGED]
     if judged:
-        return Tone.GOOD.value, f"No leak in {_counted(judged, 'test', 'tests')}"
+        return Tone.GOOD.value, f"No leak in {counted(judged, 'test')}"
     kept = tally[Standing.FRAMES_KEPT]
     if kept:
-        return Tone.GOOD.value, f"Frames in budget in {_counted(kept, 'test', 'tests')}"
+        return Tone.GOOD.value, f"Frames in budget in {counted(kept, 'test')}"
     return Tone.WARN.value, "Nothing was measured"
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
 
 
 def _notices(run: Run, past: Past) -> Iterator[Notice]:
@@ -251,9 +248,7 @@ def _notices(run: Run, past: Past) -> Iterator[Notice]:
     unread = len(run.unread) + len(past.unread)
     if unread:
         text = "What is missing is named under Environment."
-        yield Notice(
-            "warn", _counted(unread, "line", "lines") + " could not be read.", text
-        )
+        yield Notice("warn", counted(unread, "line") + " could not be read.", text)
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
