@@ -4,8 +4,8 @@ import pytest
 
 from pytest_veo.errors import BadQuantity
 from pytest_veo.units import Unit
-from pytest_veo.units import format_bytes
 from pytest_veo.units import counted
+from pytest_veo.units import format_bytes
 from pytest_veo.units import format_count
 from pytest_veo.units import format_ns
 from pytest_veo.units import format_value
