@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
+_SHOWN = 60
+"""Figures without a step."""
 _COMMIT = 12
 
 
@@ -146,8 +148,10 @@ def lines(found: Trends) -> Iterator[str]:
             yield from _stepped(trend)
     if quiet:
         yield f"no step: {counted(len(quiet), 'figure')}"
-    for trend in quiet[:_WIDTH]:
+    for trend in quiet[:_SHOWN]:
         yield f"  {_title(trend)}: {_usual(trend)}"
+    if len(quiet) > _SHOWN:
+        yield f"  and {len(quiet) - _SHOWN:,} more"
 
 
 def _title(trend: Trend) -> str:
