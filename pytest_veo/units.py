@@ -123,3 +123,8 @@ def format_value(value: float, unit: Unit, *, signed: bool = False) -> str:
     if unit is Unit.NANOSECONDS:
         return format_ns(value)
     return format_count(value, signed=signed)
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 run`, `1,200 runs`: `many` is for words that take more than an s."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"

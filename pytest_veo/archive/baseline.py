@@ -18,6 +18,7 @@ from typing import NamedTuple
 from pytest_veo.errors import BadQuantity
 from pytest_veo.errors import BadSetting
 from pytest_veo.units import Unit
+from pytest_veo.units import counted
 from pytest_veo.units import format_value
 from pytest_veo.units import parse_bytes
 
@@ -159,7 +160,7 @@ class Difference(NamedTuple):
     def text(self) -> str:
         """Both figures, and what they were held to: one line without the test."""
         unit = Unit(self.past.unit)
-        runs = f"{self.past.runs} run{'' if self.past.runs == 1 else 's'}"
+        runs = counted(self.past.runs, "run")
         spread = (
             f", spread {format_value(self.past.spread, unit)}"
             if self.past.runs >= SPREAD_RUNS

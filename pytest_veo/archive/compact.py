@@ -85,6 +85,7 @@ def compact(
     """
     place = Place(url)
     require_tables()
+    list_runs(place)  # before the lock makes a folder where no archive is
     with locked(place, "veo compact"):
         return _compact(place, now, takes_all, track)
 

@@ -129,9 +129,8 @@ def side(reference: Reference, *, but: str = "", track: Track = no_track) -> Sid
         return _side_of_file(reference)
     chosen = choose(reference, None, but=but, track=track)
     if not chosen.headers:
-        raise ArchiveError(
-            f"{reference.text!r}: {reference.archive!r} has no {reference.many} yet"
-        )
+        what = f"{reference.many} {f'beside {but}' if but else 'yet'}"
+        raise ArchiveError(f"{reference.text!r}: {reference.archive!r} has no {what}")
     newest = chosen.headers[-1]
     ids = [header.run_id for header in chosen.headers]
     with Engine(str(reference.archive), runs=ids, track=track) as engine:
@@ -202,6 +201,9 @@ def compare(
         after: what is compared.
         limits: how much more is still the same.
         counters: patterns of those that are looked at; none: all but `test.duration`.
+
+    Raises:
+        ArchiveError: no figure of either side fits `counters`.
     """
     connection = open_duckdb()
     try:
@@ -256,6 +258,12 @@ def _register(
         names |= {counter for counter, _ in found}
         _name_devices(connection, view, {device for _, device in found})
     wanted = sorted(name for name in names if _is_wanted(name, counters))
+    if counters and not wanted:
+        known = {name.removesuffix(PER_RUN) for name in names}
+        raise ArchiveError(
+            f"neither side has a figure of {' or '.join(map(repr, counters))}, "
+            f"they have {', '.join(sorted(known)) or 'none'}"
+        )
     held = [baseline.limit_of(Key("", name, HOST), limits) for name in wanted]
     units = dict(
         connection.sql(

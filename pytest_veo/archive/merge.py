@@ -29,7 +29,6 @@ from pytest_veo.archive.shards import Suite
 from pytest_veo.archive.shards import joined_header
 from pytest_veo.archive.shards import joined_lines
 from pytest_veo.archive.shards import suites_of
-from pytest_veo.archive.store import RunLines
 from pytest_veo.archive.store import list_runs
 from pytest_veo.archive.store import read_header
 from pytest_veo.archive.store import read_lines
@@ -171,7 +170,7 @@ class _Copy(NamedTuple):
     """A run as it is written."""
 
     header: RunHeader
-    lines: RunLines
+    lines: tuple[bytes, ...]
     is_changed: bool = False
 
     @classmethod
@@ -185,24 +184,24 @@ def _both(old: _Copy, new: _Copy) -> _Copy:
             f"another run of this name began at {old.header.started_at}, this one at "
             f"{new.header.started_at}"
         )
-    known = set(old.lines.lines)
-    more = [line for line in new.lines.lines if line not in known]
+    known = set(old.lines)
+    more = [line for line in new.lines if line not in known]
     brings_end = bool(new.header.finished_at) and not old.header.finished_at
     is_newer = brings_end or (bool(more) and bool(new.header.finished_at))
     return _Copy(
         header=new.header if is_newer else old.header,
-        lines=RunLines((*old.lines.lines, *more)),
+        lines=(*old.lines, *more),
         is_changed=bool(more) or brings_end,
     )
 
 
 def _join(suite: Suite) -> _Copy:
-    lines = [read_lines(run.place, run.run_id).lines for run in suite.shards]
-    return _Copy(joined_header(suite), RunLines(tuple(joined_lines(suite, lines))))
+    lines = [read_lines(run.place, run.run_id) for run in suite.shards]
+    return _Copy(joined_header(suite), tuple(joined_lines(suite, lines)))
 
 
 def _write(goal: Place, run_id: str, run: _Copy) -> None:
-    content = b"".join(line + b"\n" for line in run.lines.lines)
+    content = b"".join(line + b"\n" for line in run.lines)
     # The header last: without it there is no run.
     goal.write(f"runs/{run_id}/{RECORDS}", content)
     goal.write(f"runs/{run_id}/{HEADER}", header_text(run.header))

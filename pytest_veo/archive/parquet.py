@@ -6,6 +6,7 @@ import datetime
 import functools
 import importlib.util
 import io
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -150,16 +151,25 @@ def read_parquet(
 
     wanted = None if runs is None else [("run_id", "in", list(runs))]
     try:
-        if place.folder is not None:
-            with (place.folder / name).open("rb") as file:
-                found = pq.read_table(file, filters=wanted)
-        else:
-            found = pq.read_table(io.BytesIO(place.read(name)), filters=wanted)
-        return _conformed(found, table)
+        with _native(place, name) as file:
+            return _conformed(pq.read_table(file, filters=wanted), table)
     except (OSError, pa.ArrowException) as error:
         raise ArchiveError(
             f"cannot read {place.shown(name)}: {_line(error)}"
         ) from error
+
+
+def _native(place: Place, name: str) -> Any:
+    """A file that Arrow's threads read without Python.
+
+    A read that fails leaves others under way; where they call a Python file while the
+    interpreter ends, the process is aborted.
+    """
+    import pyarrow as pa
+
+    if place.folder is not None:
+        return pa.OSFile(os.fsencode(place.folder / name))
+    return pa.BufferReader(place.read(name))
 
 
 def check_parquet(place: Place, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -149,22 +150,26 @@ class Source:
         ]
         return pa.concat_tables([*gathered, self.loose(table)])
 
-    def connect(self, text: str) -> Any:
+    @contextlib.contextmanager
+    def connect(self, text: str) -> Iterator[Any]:
         """A DuckDB connection with a view of every table that a query may mean.
 
         Raises:
             MissingDependency: DuckDB or pyarrow is not installed.
         """
+        # Runs need not be read for a table that is not asked.
+        loose = {table: self.loose(table) for table in COLUMNS if table in text}
         connection = open_duckdb()
-        if not self.place.is_local:
-            connection.register_filesystem(self.place.filesystem)
-        for table, columns in COLUMNS.items():
-            # Runs need not be read for a table that is not asked.
-            if table not in text:
-                continue
-            connection.register(f"loose_{table}", self.loose(table))
-            connection.execute(self._view(table, ", ".join(map(_name, columns))))
-        return connection
+        try:
+            if not self.place.is_local:
+                connection.register_filesystem(self.place.filesystem)
+            for table, rows in loose.items():
+                connection.register(f"loose_{table}", rows)
+                columns = ", ".join(map(_name, COLUMNS[table]))
+                connection.execute(self._view(table, columns))
+            yield connection
+        finally:
+            connection.close()
 
     def _view(self, table: Table, columns: str) -> str:
         parts = [f"SELECT {columns} FROM loose_{table}"]
@@ -223,11 +228,8 @@ def ask_source(
 
 
 def _run(source: Source, text: str, params: Sequence[Any]) -> Any:
-    connection = source.connect(text)
-    try:
+    with source.connect(text) as connection:
         return _rows(connection, text, params)
-    finally:
-        connection.close()
 
 
 def gather(tables: Sequence[Any], text: str) -> Any:

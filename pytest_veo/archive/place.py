@@ -7,6 +7,7 @@ with `/` between their parts.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -226,6 +227,8 @@ def replace_file(path: Path, content: bytes) -> None:
     Raises:
         OSError: it cannot be written; the old one still stands.
     """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     draft = path.with_name(f"{DRAFT}{path.name}-{os.getpid()}")
     try:
         draft.write_bytes(content)

@@ -218,22 +218,19 @@ class Looked(NamedTuple):
     """Why there is no baseline."""
 
 
-def look_up(
-    reference: Reference, environment: tuple[tuple[str, str], ...], *, but: str = ""
-) -> Looked:
+def look_up(reference: Reference, environment: tuple[tuple[str, str], ...]) -> Looked:
     """The baseline that a reference means in this environment.
 
     Args:
         reference: as it was given.
         environment: of the run that is to be compared.
-        but: that run's id.
 
     Raises:
         ArchiveError: what is named is not there or cannot be read.
     """
     if reference.file is not None:
         return _from_file(reference, environment)
-    chosen = choose(reference, environment, but=but)
+    chosen = choose(reference, environment)
     if chosen.headers:
         return _from_runs(reference, chosen)
     if chosen.left_out:

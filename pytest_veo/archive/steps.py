@@ -199,8 +199,10 @@ def _strength(x: Any, start: int, cut: int, end: int) -> float:
         return 0.0
     if not _is_sudden(x[start:end], cut - start, noise):
         return 0.0
-    score = max(_mann_whitney(left, right), _yuen(left, right))
-    return score / math.sqrt(_memory(left, right))
+    r = _correlation(left, right)
+    return max(
+        _mann_whitney(left, right) / math.sqrt(_widening(r)), _yuen(left, right, r)
+    )
 
 
 def _is_settled(side: Any, own: float, other: float) -> bool:
@@ -218,17 +220,18 @@ def _is_sudden(whole: Any, cut: int, noise: float) -> bool:
     """Whether a step explains the figures better than a steady slope does."""
     import numpy as np
 
-    levels = sorted((np.median(whole[:cut]), np.median(whole[cut:])))
-    kept = np.clip(whole, levels[0] - _CLIP * noise, levels[1] + _CLIP * noise)
-    place = np.arange(len(kept)) - (len(kept) - 1) / 2
-    slope = float(place @ kept) / float(place @ place)
-    of_line = float(np.sum(np.square(kept - kept.mean() - slope * place)))
-    left, right = kept[:cut], kept[cut:]
+    low, high = sorted((np.median(whole[:cut]), np.median(whole[cut:])))
+    is_wild = (whole < low - _CLIP * noise) | (whole > high + _CLIP * noise)
+    places, kept = np.flatnonzero(~is_wild), whole[~is_wild]
+    around = places - places.mean()
+    slope = float(around @ kept) / float(around @ around)
+    of_line = float(np.sum(np.square(kept - kept.mean() - slope * around)))
+    left, right = kept[places < cut], kept[places >= cut]
     of_step = float(left.var() * len(left) + right.var() * len(right))
     if of_step == 0:
         return True
     better = len(kept) * math.log(of_line / of_step) if of_line > 0 else 0.0
-    return better >= _SURE * _memory(whole[:cut], whole[cut:])
+    return better >= _SURE * _widening(_correlation(whole[:cut], whole[cut:]))
 
 
 def _noise(left: Any, right: Any) -> float:
@@ -239,9 +242,8 @@ def _noise(left: Any, right: Any) -> float:
     return max(1.4826 * float(np.median(np.abs(rest))), float(high - low) / 1.349)
 
 
-def _memory(left: Any, right: Any) -> float:
-    """By how much the noise's own memory widens a mean's variance: (1+r)/(1-r)."""
-    r = _correlation(left, right)
+def _widening(r: float) -> float:
+    """By how much a memory of r widens the variance of a mean."""
     return (1 + r) / (1 - r)
 
 
@@ -272,22 +274,24 @@ def _mann_whitney(left: Any, right: Any) -> float:
     return abs(u - n * m / 2) / math.sqrt(n * m / 12 * spread) if spread > 0 else 0.0
 
 
-def _yuen(left: Any, right: Any) -> float:
+def _yuen(left: Any, right: Any, r: float) -> float:
     """|z| of Yuen's test: means trimmed by a fifth, variances winsorised (1974).
 
     A rank test cannot tell how far apart two levels are, which counts where the
     noise has a memory and the runs are worth only a few. A short side says little of
-    its own noise: it takes that of both, unless its own is larger.
+    its own noise: it takes that of both, unless its own is larger. A memory of r
+    widens the means and leaves fewer degrees of freedom for the variance (Bartlett
+    1935); to widen the score instead would take t's heavy tails twice.
     """
     if min(len(left), len(right)) < _YUEN_RUNS:
         return 0.0
     (mean1, own1, n1), (mean2, own2, n2) = _trimmed(left), _trimmed(right)
     both = (own1 * (n1 - 1) + own2 * (n2 - 1)) / (n1 + n2 - 2)
-    error = max(own1, both) / n1 + max(own2, both) / n2
+    error = _widening(r) * (max(own1, both) / n1 + max(own2, both) / n2)
     if error == 0:
         return 0.0
     t = (mean1 - mean2) / math.sqrt(error)
-    df = n1 + n2 - 2
+    df = (n1 + n2 - 2) * (1 - r * r) / (1 + r * r)
     # Student's t as a normal score (Wallace 1959), good to three digits.
     return math.sqrt(df * math.log1p(t * t / df)) * (8 * df + 1) / (8 * df + 3)
 
@@ -361,7 +365,8 @@ def _costs_of_places(old: Any, new: Any, r: float) -> Any:
 
     def cost(own: Any, last: Any) -> Any:
         # Where a figure is far from both levels it speaks for neither.
-        news = own - r * np.concatenate([[0.0], last[:-1]])
+        remembered = r * np.clip(last[:-1], -_CLIP, _CLIP)
+        news = own - np.concatenate([[0.0], remembered])
         return np.minimum(np.square(news / width), _CLIP**2)
 
     stays, moves, moved = cost(old, old), cost(new, old), cost(new, new)

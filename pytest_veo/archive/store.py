@@ -191,13 +191,7 @@ def read_contents(place: Place, run_id: str) -> Contents:
     return Contents(header, files, (*unread, *missing), is_whole=not missing)
 
 
-class RunLines(NamedTuple):
-    """A run's records, line by line, as they are written."""
-
-    lines: tuple[bytes, ...]
-
-
-def read_lines(place: Place, run_id: str) -> RunLines:
+def read_lines(place: Place, run_id: str) -> tuple[bytes, ...]:
     """The whole lines of a run's records, sense or nonsense.
 
     Raises:
@@ -207,8 +201,8 @@ def read_lines(place: Place, run_id: str) -> RunLines:
     contents = list(_contents(place, run_id, unread))
     if unread:
         raise ArchiveError(unread[0])
-    return RunLines(
-        tuple(line for _, content in contents for line in content.splitlines() if line)
+    return tuple(
+        line for _, content in contents for line in content.splitlines() if line
     )
 
 

@@ -10,12 +10,14 @@ import argparse
 import importlib
 import importlib.metadata
 import importlib.util
+import io
 import os
 import sys
 from typing import TYPE_CHECKING
 
 from pytest_veo.errors import CommandError
 from pytest_veo.errors import VeoError
+from pytest_veo.report.visible import visible
 
 
 if TYPE_CHECKING:
@@ -47,17 +49,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     args = _parser(words).parse_args(words)
+    _speak_any_locale()
     try:
         status: int = args.run(args)
-        sys.stdout.flush()
+        print(end="", flush=True)
     except BrokenPipeError:
-        # The reader has seen enough (`veo show | head`); say nothing at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _say_nothing_at_exit()  # the reader has seen enough: `veo show | head`
         return 0
-    except VeoError as error:
+    except OSError as error:
+        _say_nothing_at_exit()
         print(f"veo {args.command}: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except VeoError as error:
+        told = visible(str(error), keep="\n")
+        print(f"veo {args.command}: {told}", file=sys.stderr)
         return error.exit_status if isinstance(error, CommandError) else BAD_INPUT
     return status
+
+
+def _speak_any_locale() -> None:
+    """Show as its code what the terminal has no character for."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _say_nothing_at_exit() -> None:
+    """What could not be printed is not tried again when Python ends."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

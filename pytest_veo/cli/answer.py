@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from pytest_veo.errors import CommandError
+from pytest_veo.report.visible import visible
+from pytest_veo.units import counted
 
 
 _NAMED = 3
@@ -36,7 +38,7 @@ def answer(
         print(json.dumps(document(), indent=1))
     else:
         for line in lines:
-            print(line)
+            print(visible(line))
     complain(unread)
 
 
@@ -48,7 +50,7 @@ def complain(unread: Sequence[str]) -> None:
     """
     if not unread:
         return
-    count = f"{len(unread)} thing{'' if len(unread) == 1 else 's'}"
+    count = counted(len(unread), "thing")
     more = len(unread) - _NAMED
     named = "; ".join(unread[:_NAMED])
     raise CommandError(

@@ -11,6 +11,7 @@ from pytest_veo.archive.compact import Compacted
 from pytest_veo.archive.compact import compact
 from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
+from pytest_veo.units import counted
 
 
 def add_parser(subparsers: Any) -> None:
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _lines(found: Compacted) -> Iterator[str]:
     months = f" of {', '.join(found.months)}" if found.months else ""
-    yield f"gathered {found.runs} run{'' if found.runs == 1 else 's'}{months}"
+    yield f"gathered {counted(found.runs, 'run')}{months}"
     if found.waiting:
         yield f"not finished, left alone (--all takes them): {len(found.waiting)}"
     yield from (f"  {run_id}" for run_id in found.waiting)

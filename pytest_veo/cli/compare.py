@@ -13,6 +13,7 @@ from pytest_veo.archive.compare import side
 from pytest_veo.archive.reference import parse
 from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
+from pytest_veo.units import counted
 
 
 if TYPE_CHECKING:
@@ -72,8 +73,11 @@ def run(args: argparse.Namespace) -> int:
         CommandError: some lines could not be read; the rest is printed.
     """
     limits = parse_limits(args.limit, "--limit")
-    before = side(parse(args.before, args.archive, "A"), track=track)
+    earlier = parse(args.before, args.archive, "A")
     after = side(parse(args.after, args.archive, "B"), track=track)
+    # A run in the spread that it is held against would never be beyond it.
+    but = after.name if after.runs == 1 and earlier.runs > 1 else ""
+    before = side(earlier, but=but, track=track)
     found = compare(before, after, limits, args.counter)
     answer(args, lambda: document(found), lines(found), found.notes)
     return GREW if found.grew else 0
@@ -137,7 +141,7 @@ def _figures(title: str, rows: Sequence[Difference]) -> Iterator[str]:
 def _tests(title: str, tests: Sequence[str]) -> Iterator[str]:
     if not tests:
         return
-    yield f"{title}: {len(tests)} test{'' if len(tests) == 1 else 's'}"
+    yield f"{title}: {counted(len(tests), 'test')}"
     yield from (f"  {nodeid}" for nodeid in tests[:_SHOWN])
     if len(tests) > _SHOWN:
         yield f"  and {len(tests) - _SHOWN} more"

@@ -207,7 +207,8 @@ def _json(table: Any) -> bytes:
 
 def _write(args: argparse.Namespace, content: bytes) -> None:
     if not args.output:
-        sys.stdout.write(content.decode())
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)  # UTF-8, whatever the terminal speaks
         return
     path = Path(args.output)
     try:

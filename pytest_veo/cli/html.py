@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from pytest_veo.archive.store import load_run
-from pytest_veo.archive.store import run_ids
 from pytest_veo.cli.answer import complain
 from pytest_veo.cli.progress import track
+from pytest_veo.cli.run_named import add_run
+from pytest_veo.cli.run_named import run_named
 from pytest_veo.errors import CommandError
+from pytest_veo.units import counted
 
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 
 _PAGE = "veo-report.html"
-_HEADER = "run.json"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -36,12 +37,7 @@ def add_parser(subparsers: Any) -> None:
         description="Writes the last run of an archive, or the one that is named, as "
         "one file that needs nothing else.",
     )
-    parser.add_argument(
-        "archive",
-        metavar="ARCHIVE",
-        help="a folder or URL, as given to --veo-archive, or the folder of a run in it",
-    )
-    parser.add_argument("run_id", metavar="RUN", nargs="?", help="the run's id")
+    add_run(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -89,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.past < 0:
         raise CommandError(f"--past: {args.past} is no number of runs, write 0 or more")
-    archive, run_id = _chosen(args.archive, args.run_id)
+    archive, run_id = run_named(args.archive, args.run_id)
     found = load_run(archive, run_id, track=track)
     page = Path(args.output)
     past = _past(archive, run_id, args.past)
@@ -107,24 +103,10 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         reason = error.strerror or error
         raise CommandError(f"cannot write {args.output!r}: {reason}") from error
-    count = len(found.records)
-    print(f"{page}: {count} test{'' if count == 1 else 's'} of {run_id}")
+    print(f"{page}: {counted(len(found.records), 'test')} of {run_id}")
     # Told on the page, too, and seen by those who only make it.
     complain([*found.unread, *(past.unread if past is not None else ())])
     return 0
-
-
-def _chosen(archive: str, run_id: str | None) -> tuple[str, str]:
-    folder = Path(archive)
-    if run_id is None and (folder / _HEADER).is_file():
-        run_folder = folder.absolute()
-        return str(run_folder.parent.parent), run_folder.name
-    if run_id is not None:
-        return archive, run_id
-    known = run_ids(archive)
-    if not known:
-        raise CommandError(f"the archive {archive!r} has no runs yet")
-    return archive, known[-1]
 
 
 def _past(archive: str, run_id: str, runs: int) -> Past | None:

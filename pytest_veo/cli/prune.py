@@ -14,10 +14,13 @@ from pytest_veo.archive.retention import prune
 from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
 from pytest_veo.errors import CommandError
+from pytest_veo.units import counted
 
 
 _AGE = re.compile(r"(\d+)\s*(d|w)")
 _DAYS = {"d": 1, "w": 7}
+_MOST_DAYS = 365_000
+"""A thousand years; dates end somewhere beyond."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -56,7 +59,10 @@ def _age(text: str) -> datetime.timedelta:
     match = _AGE.fullmatch(text.strip())
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no age, write e.g. 90d or 12w")
-    return datetime.timedelta(days=int(match[1]) * _DAYS[match[2]])
+    days = int(match[1]) * _DAYS[match[2]]
+    if days > _MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than any run's age")
+    return datetime.timedelta(days=days)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,7 +88,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _lines(found: Pruned, *, is_trial: bool) -> Iterator[str]:
     verb = "would remove" if is_trial else "removed"
-    runs = f"{len(found.removed)} run{'' if len(found.removed) == 1 else 's'}"
-    yield f"{verb} {runs}, kept {found.kept}"
+    yield f"{verb} {counted(len(found.removed), 'run')}, kept {found.kept}"
     if is_trial:
         yield from (f"  {run_id}" for run_id in found.removed)

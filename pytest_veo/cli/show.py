@@ -1,4 +1,4 @@
-"""`veo show DIR [RUN]`: what an archived run found."""
+"""`veo show ARCHIVE [RUN]`: what an archived run found."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from pytest_veo.archive.store import load_run
-from pytest_veo.archive.store import run_ids
 from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
-from pytest_veo.errors import CommandError
+from pytest_veo.cli.run_named import add_run
+from pytest_veo.cli.run_named import run_named
 from pytest_veo.report.failure import headline
 from pytest_veo.units import Unit
+from pytest_veo.units import counted
 from pytest_veo.units import format_ns
 from pytest_veo.units import format_value
 from pytest_veo.verdict import Outcome
@@ -54,10 +55,7 @@ def add_parser(subparsers: Any) -> None:
         help="print an archived run",
         description="Prints the last run of an archive, or the one that is named.",
     )
-    parser.add_argument(
-        "archive", metavar="DIR", help="a folder or URL, as given to --veo-archive"
-    )
-    parser.add_argument("run_id", metavar="RUN", nargs="?", help="a folder in DIR/runs")
+    add_run(parser)
     parser.add_argument(
         "--json", action="store_true", help="print all of it as one JSON object"
     )
@@ -74,16 +72,10 @@ def run(args: argparse.Namespace) -> int:
         ArchiveError: no archive, no such run, or no header that can be read.
         CommandError: some records could not be read; the others are printed.
     """
-    found = load_run(args.archive, args.run_id or _last(args.archive), track=track)
+    archive, run_id = run_named(args.archive, args.run_id)
+    found = load_run(archive, run_id, track=track)
     answer(args, lambda: _document(found), lines(found), found.unread)
     return 0
-
-
-def _last(archive: str) -> str:
-    known = run_ids(archive)
-    if not known:
-        raise CommandError(f"the archive {archive!r} has no runs yet")
-    return known[-1]
 
 
 def _document(found: Run) -> dict[str, Any]:
@@ -130,8 +122,7 @@ def _totals(records: Sequence[Record]) -> str:
         f"{tally[outcome]} {outcome.value}" for outcome in Outcome if tally[outcome]
     ]
     took = format_ns(sum(record.duration_ns for record in records))
-    tests = f"{len(records)} test{'' if len(records) == 1 else 's'}"
-    return f"{tests} in {took}: {', '.join(parts)}"
+    return f"{counted(len(records), 'test')} in {took}: {', '.join(parts)}"
 
 
 def _size(record: Record) -> tuple[float, str]:

@@ -15,6 +15,7 @@ from pytest_veo.cli.answer import answer
 from pytest_veo.cli.progress import track
 from pytest_veo.errors import BadSetting
 from pytest_veo.units import Unit
+from pytest_veo.units import counted
 from pytest_veo.units import format_value
 
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
+_SHOWN = 60
+"""Figures without a step."""
 _COMMIT = 12
 
 
@@ -144,9 +147,11 @@ def lines(found: Trends) -> Iterator[str]:
         if trend.turns:
             yield from _stepped(trend)
     if quiet:
-        yield f"no step: {len(quiet)} figure{'' if len(quiet) == 1 else 's'}"
-    for trend in quiet[:_WIDTH]:
+        yield f"no step: {counted(len(quiet), 'figure')}"
+    for trend in quiet[:_SHOWN]:
         yield f"  {_title(trend)}: {_usual(trend)}"
+    if len(quiet) > _SHOWN:
+        yield f"  and {len(quiet) - _SHOWN:,} more"
 
 
 def _title(trend: Trend) -> str:
@@ -157,7 +162,7 @@ def _title(trend: Trend) -> str:
 def _usual(trend: Trend) -> str:
     low, high = min(trend.values), max(trend.values)
     usual = _amount(trend, statistics.median(trend.values))
-    count = f"{len(trend.values)} run{'' if len(trend.values) == 1 else 's'}"
+    count = counted(len(trend.values), "run")
     if low == high:
         return f"always {usual}, {count}"
     return f"{usual} ({_amount(trend, low)} to {_amount(trend, high)}), {count}"

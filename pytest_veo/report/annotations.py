@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_veo.report.problems import Problem
 from pytest_veo.report.problems import Severity
+from pytest_veo.report.problems import below
 from pytest_veo.report.visible import visible
 
 
@@ -45,11 +46,10 @@ def github(problems: Sequence[Problem], prefix: str = "") -> Iterator[str]:
 def _command(command: str, problem: Problem, prefix: str) -> str:
     properties = []
     if problem.path:
-        properties.append(f"file={_property(_joined(prefix, problem.path))}")
+        properties.append(f"file={_property(below(prefix, problem.path))}")
         if problem.line:
             properties.append(f"line={problem.line}")
-    name = problem.subject.partition("::")[2] or problem.subject
-    properties.append(f"title={_property(f'{problem.check}: {name}')}")
+    properties.append(f"title={_property(f'{problem.check}: {problem.name}')}")
     return f"::{command} {','.join(properties)}::{_data(_text(problem))}"
 
 
@@ -59,10 +59,6 @@ def _text(problem: Problem) -> str:
         text = f"{problem.headline}\n{text}"
     lines = visible(text, keep="\n").split("\n")
     return "\n".join(lines[:_DETAIL_LINES]).rstrip()
-
-
-def _joined(prefix: str, path: str) -> str:
-    return f"{prefix.rstrip('/')}/{path}" if prefix not in ("", ".") else path
 
 
 def _data(text: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_veo.report.problems import Problem
 from pytest_veo.report.problems import Severity
+from pytest_veo.report.problems import below
 from pytest_veo.report.visible import visible
 
 
@@ -40,14 +41,11 @@ def report(problems: Iterable[Problem], prefix: str = "") -> str:
 
 
 def _issue(problem: Problem, prefix: str, seen: dict[str, int]) -> dict[str, Any]:
-    name = problem.subject.partition("::")[2] or problem.subject
-    path = problem.path or problem.subject.partition("::")[0]
-    if prefix not in ("", "."):
-        path = f"{prefix.rstrip('/')}/{path}"
+    path = below(prefix, problem.path or problem.subject.partition("::")[0])
     issue: dict[str, Any] = {
         "type": "issue",
         "check_name": f"veo {problem.check}",
-        "description": visible(f"{name}: {problem.headline}"),
+        "description": visible(f"{problem.name}: {problem.headline}"),
         "categories": ["Performance"],
         "severity": _SEVERITIES[problem.severity],
         "fingerprint": _fingerprint(problem, seen),

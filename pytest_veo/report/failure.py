@@ -35,7 +35,7 @@ def headline(verdict: Verdict) -> str:
     if verdict.outcome is Outcome.OVER_BUDGET:
         allowed = format_value(first.limit or 0, first.unit)
         figure = _amount(first, first.growth)
-        return f"{figure} over a limit of {allowed} ({_subject(first)})"
+        return f"{figure}, over the limit of {allowed} ({_subject(first)})"
     if verdict.outcome in (Outcome.LEAK, Outcome.ALLOWED):
         return f"leaked {_amount(first, first.per_run)} a run ({_subject(first)})"
     return f"kept {_amount(first, first.growth)} ({_subject(first)})"

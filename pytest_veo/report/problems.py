@@ -66,6 +66,16 @@ class Problem(NamedTuple):
     line: int = 0
     """Where the test begins, from 1; 0: not known."""
 
+    @property
+    def name(self) -> str:
+        """The subject without its file."""
+        return self.subject.partition("::")[2] or self.subject
+
+
+def below(prefix: str, path: str) -> str:
+    """A path as the repository sees it; `prefix` is where the root directory is."""
+    return f"{prefix.rstrip('/')}/{path}" if prefix not in ("", ".") else path
+
 
 def problems(
     records: Iterable[Record],

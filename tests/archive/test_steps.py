@@ -78,6 +78,26 @@ def test_a_slope_is_no_step() -> None:
         assert find_steps(values) == ()
 
 
+def test_wild_runs_make_no_slope_of_two_steps() -> None:
+    for seed in range(10):
+        values = noise("normal", 240, seed)
+        for place in (40, 60):
+            values[place:] = [value + 6 for value in values[place:]]
+        for wild in (27, 30, 31, 57, 66):
+            values[wild] += 80
+        assert [step.place for step in find_steps(values)] == [40, 60], f"seed {seed}"
+
+
+def test_twenty_runs_of_noise_with_a_memory_are_nearly_always_enough() -> None:
+    found = 0
+    for seed in range(20):
+        values = noise("memory", 300, seed)
+        for place in (20, 40):
+            values[place:] = [value + 6 for value in values[place:]]
+        found += len(find_steps(values)) == 2
+    assert found >= 18
+
+
 def test_a_step_down_is_one_too() -> None:
     (step,) = find_steps([9.0] * 20 + [4.0] * 20)
     assert (step.place, step.change, step.noise) == (20, -5.0, 0.0)

@@ -94,12 +94,14 @@ def test_what_cannot_be_done_is_one_line(
     error = capsys.readouterr().err
     assert error.startswith(f"veo {words[0]}: {why}")
     assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         (["--keep=few"], "argument --keep: 'few' is no number of runs"),
+        (["--older-than=9999999w"], "'9999999w' is more than any run's age"),
         (["--older-than=90"], "'90' is no age, write e.g. 90d or 12w"),
     ],
 )

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,9 @@ from pytest_veo.cli import main
 from pytest_veo.cli import show
 from pytest_veo.errors import ArchiveError
 from pytest_veo.errors import CommandError
+from tests.archive.history import header
+from tests.archive.history import record
+from tests.archive.history import write
 
 
 HERE = [name for name, module in COMMANDS.items() if _exists(module)]
@@ -46,7 +52,9 @@ def test_the_version_is_the_distributions(capsys: pytest.CaptureFixture[str]) ->
     [
         pytest.param([], "the following arguments are required: COMMAND", id="none"),
         pytest.param(["shw"], "argument COMMAND: invalid choice: 'shw'", id="unknown"),
-        pytest.param(["show"], "the following arguments are required: DIR", id="bare"),
+        pytest.param(
+            ["show"], "the following arguments are required: ARCHIVE", id="bare"
+        ),
         pytest.param(
             ["show", "a", "b", "c"], "unrecognized arguments: c", id="too-many"
         ),
@@ -81,6 +89,52 @@ def test_an_error_is_one_line_and_an_exit_status(
     assert main(["show", "DIR"]) == status
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", "veo show: no such thing\n")
+
+
+HOSTILE = "test_a.py::test_\u2603[\u202e\x1b[31m]"
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> str:
+    write(tmp_path, header(1), record("test_a", 512)._replace(nodeid=HOSTILE))
+    return str(tmp_path)
+
+
+def told(archive: str, *words: str, output: int | None = None) -> tuple[int, str, str]:
+    """Status, output and errors of `veo` where the locale knows ASCII only."""
+    only_ascii = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest_veo", words[0], archive, *words[1:]],
+        stdout=subprocess.PIPE if output is None else output,
+        stderr=subprocess.PIPE,
+        env=os.environ | only_ascii | {"PYTHONIOENCODING": "ascii"},
+        timeout=60,
+        check=False,
+    )
+    return ended.returncode, (ended.stdout or b"").decode(), ended.stderr.decode()
+
+
+def test_what_the_terminal_cannot_show_or_would_obey_is_shown_as_codes(
+    archive: str,
+) -> None:
+    status, said, errors = told(archive, "show")
+    assert (status, errors) == (0, "")
+    assert r"test_a.py::test_\u2603[\u202e\u001b[31m]" in said
+
+
+def test_a_table_on_the_standard_output_is_utf_8_whatever_the_locale(
+    archive: str,
+) -> None:
+    status, said, errors = told(archive, "export", "--format=csv", "--table=records")
+    assert (status, errors) == (0, "")
+    assert HOSTILE in said
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+def test_an_output_that_is_full_is_told_in_a_line(archive: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        status, _, errors = told(archive, "show", output=full.fileno())
+    assert (status, errors) == (2, "veo show: [Errno 28] No space left on device\n")
 
 
 def test_a_command_that_is_asked_for_leaves_the_others_alone(

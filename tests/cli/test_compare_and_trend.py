@@ -160,6 +160,24 @@ def test_the_spread_of_earlier_runs_is_no_growth(tmp_path: Path) -> None:
     assert main(["compare", "kept#median:10", after, *limited]) == 0
 
 
+def test_a_run_is_no_part_of_the_branch_that_it_is_held_against(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ["compare", "branch:main", "last", "--archive=kept"]
+    only = write_run(tmp_path / "kept", 1, {ONE: MIB})
+    assert main(words) == 2
+    assert capsys.readouterr().err == (
+        "veo compare: 'branch:main': 'kept' has no finished run on branch 'main' "
+        f"beside {only}\n"
+    )
+    for run in range(2, 6):
+        write_run(tmp_path / "kept", run, {ONE: MIB})
+    assert main(words) == 0
+    write_run(tmp_path / "kept", 6, {ONE: 9 * MIB})
+    assert main(words) == 1
+    assert "baseline 1 MiB (5 runs" in capsys.readouterr().out
+
+
 def test_a_quantile_is_a_limit(tmp_path: Path) -> None:
     for run in range(20):
         wild = 30 * MIB if run == 5 else MIB
@@ -191,7 +209,8 @@ def test_runs_of_two_cards_are_said_to_be(
         (["none#last", "kept#last"], "there is no archive at 'none': no folder 'runs'"),
         (
             ["kept#branch:x", "kept#last"],
-            "'kept#branch:x': 'kept' has no finished run on branch 'x' yet",
+            "'kept#branch:x': 'kept' has no finished run on branch 'x' beside "
+            f"{START:%Y%m%d}T010000.000000Z-000001",
         ),
         (
             ["kept#20200101T000000", "kept#last"],
@@ -200,6 +219,11 @@ def test_runs_of_two_cards_are_said_to_be(
         (
             ["kept#median:0", "kept#last"],
             "A: '0' is no number of runs, write e.g. median:20",
+        ),
+        (
+            ["kept#last", "kept#last", "--counter=host.hep"],
+            "neither side has a figure of 'host.hep', they have host.heap, "
+            "test.duration",
         ),
         (
             ["no.json", "kept#last"],

@@ -414,6 +414,7 @@ def test_tables_are_json_csv_and_parquet(
             ["kept", "--format=csv", "-o", "none/x.csv"],
             "cannot write 'none/x.csv': No such file or directory",
         ),
+        (["kept", "--format=csv", "-o", "."], "cannot write '.': Is a directory"),
         (
             ["bad.snapshot", "--format=pprof", "-o", "x"],
             "cannot read the snapshot 'bad.snapshot': ",

@@ -34,7 +34,7 @@ def test_the_last_run_becomes_a_page(
     assert capsys.readouterr().out == f"{page}: 8 tests of {RUN}\n"
     text = page.read_text()
     assert "2 tests leak, 1 breaks its frame budget" in text
-    assert ">Last run<" in text
+    assert ">Last 2 runs<" in text
 
 
 @pytest.mark.parametrize("by_folder", [True, False], ids=["folder", "id"])
@@ -86,8 +86,10 @@ def test_a_page_can_be_compared_with_the_run_before(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert main(["html", str(archive), "-o", str(page), "--baseline", "last"]) == 0
     text = page.read_text()
-    assert f"Compared with {EARLIER}" in text
-    found = re.findall(r'<td><span class="badge (\w+)">([^<]*)</span>', text)
+    assert f"<bdi>{EARLIER}</bdi>" in text
+    found = re.findall(
+        r'<td class="standing"><span class="badge (\w+)">([^<]*)</span>', text
+    )
     assert ("bad", "grew") in found
     assert ("note", "new") in found
     assert "the same within their limits" in text

@@ -170,8 +170,9 @@ def test_the_last_run_is_shown_unless_one_is_named(
     archive(tmp_path, QUIET)
     main(["show", str(tmp_path)])
     assert capsys.readouterr().out.startswith(f"run {FINISHED.run_id}\n")
-    main(["show", str(tmp_path), older.run_id])
-    assert capsys.readouterr().out.startswith(f"run {older.run_id}\n")
+    for words in ([tmp_path, older.run_id], [tmp_path / "runs" / older.run_id]):
+        main(["show", *map(str, words)])
+        assert capsys.readouterr().out.startswith(f"run {older.run_id}\n")
 
 
 def test_a_run_that_was_killed_says_so_and_shows_what_was_finished(

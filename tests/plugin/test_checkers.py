@@ -236,7 +236,7 @@ def test_retention_above_its_limit_fails(check: Check) -> None:
     result = check(RETAINS, "--veo-retention-limit=1 MiB")
     result.assert_outcomes(failed=1, passed=1)
     result.stdout.fnmatch_lines(
-        ["4.8 MiB over a limit of 1 MiB (host.*)", "over budget: 1"]
+        ["4.8 MiB, over the limit of 1 MiB (host.*)", "over budget: 1"]
     )
     check(None, "--veo-retention-limit=8 MiB").assert_outcomes(passed=2)
 

@@ -4,6 +4,7 @@ import pytest
 
 from pytest_veo.errors import BadQuantity
 from pytest_veo.units import Unit
+from pytest_veo.units import counted
 from pytest_veo.units import format_bytes
 from pytest_veo.units import format_count
 from pytest_veo.units import format_ns
@@ -137,3 +138,19 @@ def test_counts_have_thousands(count: float, signed: bool, text: str) -> None:
 )
 def test_a_value_is_written_as_its_unit_asks(unit: Unit, text: str) -> None:
     assert format_value(2048, unit, signed=True) == text
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ((0, "run"), "0 runs"),
+        ((1, "run"), "1 run"),
+        ((1200, "run"), "1,200 runs"),
+        ((1, "test leaks", "tests leak"), "1 test leaks"),
+        ((2, "test leaks", "tests leak"), "2 tests leak"),
+    ],
+)
+def test_what_is_counted_is_one_or_many(
+    words: tuple[int, str] | tuple[int, str, str], text: str
+) -> None:
+    assert counted(*words) == text

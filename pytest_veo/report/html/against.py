@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_veo.report.html.page import Changed
 from pytest_veo.report.html.page import Compared
 from pytest_veo.units import Unit
+from pytest_veo.units import counted
 from pytest_veo.units import format_value
 
 
@@ -44,19 +45,20 @@ def compared_of(result: Result, known: Collection[str]) -> Compared:
         known: node ids of the tests that the page has.
     """
     if result.missing:
-        return Compared("a baseline", notes=(result.missing,))
+        return Compared("", doubts=(result.missing,))
     rows = [
         *_rows("worse", "bad", result.worse, known),
         *_rows("worse or moved", "warn", result.unsure, known),
     ]
     counts = [
-        f"{_tests(result.compared)} compared",
+        f"{counted(result.compared, 'test')} compared",
         *(f"{count} {what}" for count, what in _counted(result) if count),
     ]
     return Compared(
         result.name,
         rows=tuple(rows[:_MOST_ROWS]),
-        notes=(", ".join(counts), *result.notes),
+        summary=", ".join(counts),
+        doubts=result.notes,
         more=max(0, len(rows) - _MOST_ROWS),
     )
 
@@ -82,11 +84,8 @@ def comparison_of(found: Comparison, known: Collection[str]) -> Compared:
     return Compared(
         found.before,
         rows=tuple(rows[:_MOST_ROWS]),
-        notes=(
-            *(foreign if found.foreign else ()),
-            f"{found.same} figures the same within their limits",
-            *found.notes,
-        ),
+        summary=f"{found.same} figures the same within their limits",
+        doubts=(*(foreign if found.foreign else ()), *found.notes),
         more=max(0, len(rows) - _MOST_ROWS),
     )
 
@@ -94,11 +93,7 @@ def comparison_of(found: Comparison, known: Collection[str]) -> Compared:
 def _counted(result: Result) -> Iterator[tuple[int, str]]:
     yield result.better, "figure better" if result.better == 1 else "figures better"
     yield result.new, "new"
-    yield result.not_run, "of the baseline not run or not judged"
-
-
-def _tests(count: int) -> str:
-    return f"{count} {'test' if count == 1 else 'tests'}"
+    yield result.not_run, "in the baseline but not run or not judged"
 
 
 def _rows(

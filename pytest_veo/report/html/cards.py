@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 from typing import NamedTuple
 
@@ -56,16 +57,6 @@ class Card(NamedTuple):
     """Kind of evidence, and its lines."""
     frames: tuple[FrameText, ...] = ()
     compared: str = ""
-
-    @property
-    def path(self) -> str:
-        """The test's file."""
-        return self.nodeid.partition("::")[0] if "::" in self.nodeid else ""
-
-    @property
-    def name(self) -> str:
-        """The node id without the file."""
-        return self.nodeid.partition("::")[2] or self.nodeid
 
     @property
     def has_runs(self) -> bool:
@@ -166,6 +157,6 @@ def _frames(record: Record) -> Iterator[FrameText]:
         text = str(series.get("text") or "")
         headline = str(series.get("headline") or "")
         # The text begins with the headline.
-        rest = text.removeprefix(headline).strip("\n")
+        rest = textwrap.dedent(text.removeprefix(headline).strip("\n"))
         if headline or rest:
             yield FrameText(str(series.get("series") or ""), headline, rest)

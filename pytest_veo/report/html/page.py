@@ -11,24 +11,30 @@ import base64
 import functools
 import hashlib
 import importlib.metadata
-import urllib.parse
+import re
 from collections import Counter as Tally
 from importlib import resources
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 
+from pytest_veo.archive.place import replace_file
 from pytest_veo.errors import MissingDependency
 from pytest_veo.report.html.cards import Card
 from pytest_veo.report.html.cards import card_of
 from pytest_veo.report.html.cards import verdict_card
 from pytest_veo.report.html.embedded import blocks
 from pytest_veo.report.html.embedded import counters_of
+from pytest_veo.report.html.naming import hash_of
+from pytest_veo.report.html.naming import name_of
+from pytest_veo.report.html.naming import path_of
+from pytest_veo.report.html.naming import shorten
 from pytest_veo.report.html.past import Past
 from pytest_veo.report.html.standing import Standing
 from pytest_veo.report.html.standing import Tone
 from pytest_veo.report.html.standing import standing_of
 from pytest_veo.report.visible import visible
+from pytest_veo.units import counted
 from pytest_veo.units import format_ns
 from pytest_veo.verdict import Outcome
 
@@ -57,6 +63,7 @@ _SCRIPTS = (
     "static/page.js",
 )
 _STYLES = ("vendor/uplot/uPlot.min.css", "static/page.css")
+_ICON_COLOURS = {Tone.BAD: "#d1242f", Tone.WARN: "#bf8700", Tone.GOOD: "#1a7f37"}
 SIMULATED = "simulated gpu"
 """In the name of a device that is none."""
 EXTRA = "html"
@@ -98,8 +105,12 @@ class Compared(NamedTuple):
     """The run against a baseline."""
 
     baseline: str
+    """What it is called; nothing where there is none."""
     rows: tuple[Changed, ...] = ()
-    notes: tuple[str, ...] = ()
+    summary: str = ""
+    """How many figures were compared, and what of them is no row."""
+    doubts: tuple[str, ...] = ()
+    """What could not be compared, or only with care."""
     more: int = 0
     """Rows that are left out."""
 
@@ -140,6 +151,7 @@ def render(
         notices=list(_notices(run, earlier)),
         result=result,
         tone=tone,
+        icon=_icon(tone),
         facts=list(_facts(run)),
         tiles=_tiles(run.records),
         cards=shown[:_CARDS],
@@ -198,7 +210,7 @@ def _result(
         return Tone.WARN.value, "No test has finished"
     tally = Tally(standing_of(record) for record in records)
     parts = [
-        _counted(tally[standing], one, many)
+        counted(tally[standing], one, many)
         for standing, one, many in (
             (Standing.LEAK, "test leaks", "tests leak"),
             (Standing.OVER_BUDGET, "is over its budget", "are over their budget"),
@@ -208,21 +220,17 @@ def _result(
     ]
     failing = sum(verdict.outcome.fails for _, verdict in fixtures)
     if failing:
-        parts.append(_counted(failing, "fixture leaks", "fixtures leak"))
+        parts.append(counted(failing, "fixture leaks", "fixtures leak"))
     if parts:
         return Tone.BAD.value, ", ".join(parts)
     outcomes = Tally(record.verdict.outcome for record in records)
     judged = outcomes.total() - outcomes[Outcome.NOT_JUDGED]
     if judged:
-        return Tone.GOOD.value, f"No leak in {_counted(judged, 'test', 'tests')}"
+        return Tone.GOOD.value, f"No leak in {counted(judged, 'test')}"
     kept = tally[Standing.FRAMES_KEPT]
     if kept:
-        return Tone.GOOD.value, f"Frames in budget in {_counted(kept, 'test', 'tests')}"
+        return Tone.GOOD.value, f"Frames in budget in {counted(kept, 'test')}"
     return Tone.WARN.value, "Nothing was measured"
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
 
 
 def _notices(run: Run, past: Past) -> Iterator[Notice]:
@@ -240,12 +248,12 @@ def _notices(run: Run, past: Past) -> Iterator[Notice]:
     unread = len(run.unread) + len(past.unread)
     if unread:
         text = "What is missing is named under Environment."
-        yield Notice("warn", f"{unread} lines could not be read.", text)
+        yield Notice("warn", counted(unread, "line") + " could not be read.", text)
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
     header = run.header
-    yield "started", header.started_at.replace("T", " ").replace("+00:00", " UTC")
+    yield "started", _moment(header.started_at)
     for name, value in (
         ("commit", header.commit[:12]),
         ("branch", header.branch),
@@ -260,6 +268,11 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "tests", f"{len(run.records):,}"
     total = sum(record.duration_ns for record in run.records)
     yield "tests took", format_ns(total)
+
+
+def _moment(iso: str) -> str:
+    """A time stamp as people write it; milliseconds tell nobody anything here."""
+    return re.sub(r"\.\d+", "", iso.replace("T", " ")).replace("+00:00", " UTC")
 
 
 def _tiles(records: Sequence[Record]) -> list[Tile]:
@@ -324,8 +337,10 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["shorten"] = _shorten
-    environment.filters["hash"] = _hash
+    environment.filters["shorten"] = shorten
+    environment.filters["path"] = path_of
+    environment.filters["name"] = name_of
+    environment.filters["hash"] = hash_of
     return environment
 
 
@@ -336,17 +351,12 @@ def _shown(value: Any) -> Any:
     return value
 
 
-def _shorten(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    return f"{text[: limit // 2]} … {text[-limit // 2 :]}"
-
-
-def _hash(nodeid: str) -> str:
-    """The part of an address that leads to a test, as the page's scripts make it."""
-    has_half_pair = any("\ud800" <= char <= "\udfff" for char in nodeid)
-    name = visible(nodeid) if has_half_pair else nodeid
-    return f"#test={urllib.parse.quote(name, safe='')}"
+def _icon(tone: str) -> str:
+    """A dot in the colour of the result, by which tabs are told apart."""
+    colour = _ICON_COLOURS[Tone(tone)]
+    dot = f"<circle cx='8' cy='8' r='7' fill='{colour}'/>"
+    image = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>{dot}</svg>"
+    return f"data:image/svg+xml;base64,{base64.b64encode(image.encode()).decode()}"
 
 
 def _trusted(text: str) -> Any:
@@ -362,10 +372,6 @@ def write(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    content = text.encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    replace_file(path, content)

@@ -105,9 +105,4 @@ function start() {
   document.documentElement.dataset.ready = "true";
 }
 
-function lazily(holder, fill) {
-  holder.draw = fill;
-  seen.observe(holder);
-}
-
 start();

@@ -7,17 +7,28 @@ function colour(name) {
 
 const seen = new IntersectionObserver((entries) => {
   for (const entry of entries) {
-    if (!entry.isIntersecting) continue;
-    seen.unobserve(entry.target);
-    entry.target.draw();
+    if (entry.isIntersecting) drawNow(entry.target);
   }
 }, { rootMargin: "200px" });
+
+function drawNow(target) {
+  seen.unobserve(target);
+  target.draw?.();
+  target.draw = null;
+}
+
+// Fills `target` once somebody can see it.
+function lazily(target, draw) {
+  target.draw = draw;
+  seen.observe(target);
+  return target;
+}
 
 // A figure that is drawn once somebody can see it; `make` gives uPlot's options and data.
 function plot(label, height, make, kind = "") {
   const figure = element("div", { class: `plot ${kind}`, role: "img", "aria-label": label });
   figure.style.minHeight = `${height}px`;
-  figure.draw = () => {
+  return lazily(figure, () => {
     const { options, data } = make();
     const chart = new uPlot(
       { ...options, width: figure.clientWidth || 300, height }, data, figure,
@@ -25,9 +36,7 @@ function plot(label, height, make, kind = "") {
     figure.chart = chart;
     drawn.add(chart);
     sized.observe(figure);
-  };
-  seen.observe(figure);
-  return figure;
+  });
 }
 
 const sized = new ResizeObserver((entries) => {
@@ -45,11 +54,7 @@ const sized = new ResizeObserver((entries) => {
 
 // Paper shows what nobody has scrolled to.
 addEventListener("beforeprint", () => {
-  for (const figure of document.querySelectorAll(".plot")) {
-    if (!figure.draw || figure.chart) continue;
-    seen.unobserve(figure);
-    figure.draw();
-  }
+  for (const waiting of ["[data-plots]", ".plot"]) document.querySelectorAll(waiting).forEach(drawNow);
 });
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -170,7 +175,7 @@ function limitLines(limits, way) {
         ctx.textAlign = isAbove ? "right" : "left";
         ctx.textBaseline = isAbove ? "bottom" : "top";
         const left = isAbove ? bbox.left + bbox.width - gap : bbox.left + gap;
-        ctx.fillText(text, left, isAbove ? at - gap / 2 : at + gap / 2);
+        legible(ctx, text, left, isAbove ? at - gap / 2 : at + gap / 2);
       } else {
         ctx.moveTo(at, bbox.top);
         ctx.lineTo(at, bbox.top + bbox.height);
@@ -178,12 +183,24 @@ function limitLines(limits, way) {
         const room = bbox.left + bbox.width - at > width + 2 * gap;
         ctx.textAlign = room ? "left" : "right";
         const line = (number + 1) * 14 * devicePixelRatio;
-        ctx.fillText(text, at + (room ? gap : -gap), bbox.top + line);
+        legible(ctx, text, at + (room ? gap : -gap), bbox.top + line);
       }
       ctx.stroke();
     });
     ctx.restore();
   };
+}
+
+// Text over lines, with a rim in the colour of the page.
+function legible(ctx, text, x, y) {
+  ctx.save();
+  ctx.setLineDash([]);
+  ctx.lineWidth = 4 * devicePixelRatio;
+  ctx.lineJoin = "round";
+  ctx.strokeStyle = colour("back");
+  ctx.strokeText(text, x, y);
+  ctx.restore();
+  ctx.fillText(text, x, y);
 }
 
 function ms(value) {
@@ -282,15 +299,16 @@ function histogramPlot(series) {
 }
 
 function tens(most) {
-  const found = [0, 1];
+  const found = most < 100 ? [0, 1] : [0];
   for (let at = 10; at <= most * 1.6; at *= 10) found.push(at);
   return found;
 }
 
 function logSplits(low, high) {
   const found = [];
+  const steps = high / low < 20 ? [1, 1.5, 2, 3, 5, 7] : [1, 2, 5];
   for (let at = 10 ** Math.floor(Math.log10(low)); at <= high; at *= 10) {
-    for (const step of [1, 2, 5]) {
+    for (const step of steps) {
       if (at * step >= low && at * step <= high) found.push(at * step);
     }
   }
@@ -310,7 +328,7 @@ function percent(nine) {
 function percentilePlot(series) {
   const points = series.percentiles;
   if (points.length < 2) return null;
-  const last = points.at(-2) ? nines(points.at(-2)[0]) + 0.4 : 1;
+  const last = points.at(-2) ? nines(points.at(-2)[0]) + 0.6 : 1;
   const at = (share) => (share === 1 ? last : nines(share));
   const ticks = [0.5, 0.9, 0.99, 0.999, 0.9999].filter((share) => nines(share) < last);
   const highest = Math.max(...points.map((p) => p[1] / 1000), ...series.limits.map((l) => l[1]));

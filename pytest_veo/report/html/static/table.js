@@ -52,6 +52,7 @@ function show(from = 0) {
   body.replaceChildren();
   more();
   const found = view.shown.length;
+  if (!found) body.append(element("tr", {}, element("td", { colspan: 5, class: "muted", text: "No test is like that." })));
   status.textContent = found === TESTS ? counted(TESTS) : `${formatCount(found)} of ${counted(TESTS)}`;
 }
 
