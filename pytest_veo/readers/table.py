@@ -65,6 +65,11 @@ class Sheet:
             CaptureError: see the module's rules.
         """
         columns = tuple(wanted)
+        for column in columns:
+            if column.name not in self.header:
+                raise self.source.error(
+                    f"no column `{column.name}`", line=self.header_line + 1
+                )
         read = None
         if even_rows.is_worth(self, columns):
             read = even_rows.read_columns(self, columns)

@@ -105,6 +105,7 @@ def test_the_same_table_in_any_dress_reads_the_same(
     [
         pytest.param("", "capture.csv: the file is empty", id="empty"),
         pytest.param(" \n\n", "capture.csv: the file is empty", id="blank"),
+        pytest.param("who,T,ms\n", "capture.csv:1: no column `t`", id="no column"),
         pytest.param(
             "who,t,ms\n", "capture.csv:1: a header and no rows", id="header only"
         ),
