@@ -7,8 +7,9 @@ Mark: at most 60 us a test with PyTorch and CuPy initialised in one process (`bo
 For each environment (made by `ci/env`; `both` is torch's, with CuPy's packages behind
 its own): what every probe's `glance`, `settle` and `read` cost once the framework is
 initialised, what the probes of absent frameworks cost, what the meter's glance makes
-of them, and what a whole session adds to an empty test. The allocators are real, the
-driver is not: NVML's figures are a lower bound.
+of them (after short tests Python's blocks are mostly not counted), and what a whole
+session adds to an empty test. The allocators are real, the driver is not: NVML's
+figures are a lower bound.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ def in_child(frameworks: list[str]) -> None:
         "is_active and glance": total,
         "glance of the meter": time_us(meter.glance),
         "on a processor": cpu_us(meter.glance),
+        "blocks not counted": cpu_us(lambda: meter.glance(lambda: 0)),
     }
     del kept
     print(json.dumps(rows))

@@ -18,12 +18,8 @@ _KEY = pytest.StashKey[dict[str, Any]]()
 
 @contextlib.contextmanager
 def kept(item: pytest.Item) -> Iterator[None]:
-    """Keep a copy of the item's globals meanwhile, if it is a doctest."""
-    dtest = getattr(item, "dtest", None)
-    if dtest is None:
-        yield
-        return
-    item.stash[_KEY] = dict(dtest.globs)
+    """Keep a copy of a doctest's globals meanwhile."""
+    item.stash[_KEY] = dict(_globals(item))
     try:
         yield
     finally:
@@ -34,6 +30,10 @@ def restore(item: pytest.Item) -> None:
     """Give a doctest the globals again that it had before its first run."""
     known = item.stash.get(_KEY, None)
     if known is not None:
-        dtest: Any = getattr(item, "dtest", None)
-        dtest.globs.clear()
-        dtest.globs.update(known)
+        _globals(item).clear()
+        _globals(item).update(known)
+
+
+def _globals(item: Any) -> dict[str, Any]:
+    found: dict[str, Any] = item.dtest.globs
+    return found

@@ -243,9 +243,8 @@ class JitterJudge:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Add this run to the baseline, when that was asked for."""
     config = session.config
-    is_worker = hasattr(config, "workerinput")
-    asked = config.getoption(OPTION_UPDATE) or config.getoption(OPTION_BOTH, False)
-    if is_worker or not asked:
+    asked = _asked_to_update(config)
+    if hasattr(config, "workerinput") or not asked:
         return
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     path = _baseline_path(config)
@@ -263,7 +262,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     try:
         add_to_history(path, entries, RUNS_KEPT)
     except VeoError as error:
-        pytest.exit(f"{OPTION_UPDATE}: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
+        pytest.exit(f"{asked}: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 def _judge(
@@ -372,20 +371,26 @@ def _earlier_frames(config: pytest.Config) -> Mapping[tuple[str, str], History]:
     return config.stash[_earlier]
 
 
+def _asked_to_update(config: pytest.Config) -> str:
+    """The option that asks to update the baseline; empty where none does."""
+    options = (OPTION_UPDATE, OPTION_BOTH)
+    return next((name for name in options if config.getoption(name, False)), "")
+
+
 def _check_update(config: pytest.Config) -> None:
-    if not config.getoption(OPTION_UPDATE):
-        return
-    path = _baseline_path(config)
-    if path is None:
+    asked, path = _asked_to_update(config), _baseline_path(config)
+    if asked == OPTION_UPDATE and path is None:
         raise pytest.UsageError(
             f"{OPTION_UPDATE}: name the file: set {INI_BASELINE} in the ini file"
         )
+    if not asked or path is None:
+        return
     from pytest_veo.frames.baseline import read_history
 
     try:
         read_history(path, "")
     except VeoError as error:
-        raise pytest.UsageError(f"{OPTION_UPDATE}: {error}") from None
+        raise pytest.UsageError(f"{asked}: {error}") from None
 
 
 def _baseline_path(config: pytest.Config) -> Path | None:

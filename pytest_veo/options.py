@@ -240,6 +240,12 @@ def text(config: pytest.Config, name: str) -> tuple[str, str]:
     return str(config.getini(f"veo_{name}")), f"veo_{name} (ini file)"
 
 
+def shows_setup(config: pytest.Config) -> bool:
+    """Whether pytest shows how fixtures are set up: such tests are not measured."""
+    names = ("setupshow", "setuponly")  # of plugins that may be switched off
+    return any(config.getoption(name, False) for name in names)
+
+
 def level(config: pytest.Config) -> str:
     """The level of leak checking as it is written, valid or not."""
     return text(config, "leak_check")[0]

@@ -120,9 +120,8 @@ def _start(config: pytest.Config) -> None:
 
 
 def _compare(config: pytest.Config, resolved: Settings) -> None:
-    if not (resolved.baseline or config.getoption("veo_update_baseline")):
-        if config.getoption("veo_accept"):
-            raise BadSetting("--veo-accept: goes with --veo-update-baseline")
+    update = config.getoption("veo_update_baseline") or config.getoption("veo_accept")
+    if not (resolved.baseline or update):
         return
     from pytest_veo import baselines
 

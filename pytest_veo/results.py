@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pytest_veo import options
 from pytest_veo.archiving import FRAMES_ATTRIBUTE
 from pytest_veo.archiving import SessionArchive
 from pytest_veo.report import summary
@@ -160,10 +161,12 @@ class SessionResults:
         if self.config.option.collectonly:
             return
         terminalreporter.section("veo")
-        seen = self.totals.judged + self.totals.not_judged
-        self.totals.unmeasured = max(0, self._tests - seen)
         lines = summary.closing(
-            self.totals, self.verdicts, self.fixtures, tuple(self.troubles)
+            self.totals,
+            self.verdicts,
+            self.fixtures,
+            tuple(self.troubles),
+            self._unmeasured(),
         )
         for line in lines:
             terminalreporter.write_line(line)
@@ -172,6 +175,13 @@ class SessionResults:
         for complaint in self._complaints:
             terminalreporter.write_line(complaint, red=True)
         self._archive.tell(terminalreporter)
+
+    def _unmeasured(self) -> str:
+        """How many tests ran out of our sight, and who ran them."""
+        count = self._tests - self.totals.judged - self.totals.not_judged
+        shows = options.shows_setup(self.config)
+        by = "pytest ran to show their set-up" if shows else "another plugin ran"
+        return f"{count} tests that {by}" if count > 0 else ""
 
 
 def _fixture(data: Mapping[str, Any]) -> tuple[str, Verdict]:

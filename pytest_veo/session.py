@@ -65,7 +65,7 @@ class CheckedSession:
         """Check every marker; then take the runner's door."""
         if self.config.option.collectonly or self.watch is not None:
             return
-        if self.config.option.setupshow or self.config.option.setuponly:
+        if options.shows_setup(self.config):
             return
         try:
             self._check(session)

@@ -110,9 +110,10 @@ def format_ns(value: float) -> str:
 def format_count(value: float, *, signed: bool = False) -> str:
     """`12,345`, or one decimal when the value is no whole number."""
     sign = "+" if signed and value >= 0 else ""
-    if value == int(value):
-        return f"{sign}{int(value):,}"
-    return f"{sign}{value:,.1f}"
+    if isinstance(value, int):
+        return f"{sign}{value:,}"
+    text = f"{value:,.1f}".removesuffix(".0")
+    return f"{sign}{'0' if text == '-0' else text}"
 
 
 def format_value(value: float, unit: Unit, *, signed: bool = False) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_veo import hookspec
 from pytest_veo.cli import COMMANDS
-from pytest_veo.probes.catalogue import KNOWN
+from pytest_veo.options import PROBES
 from tests.examples import quickstart
 
 
@@ -101,7 +101,7 @@ def test_every_hook_is_in_the_table() -> None:
 
 
 def test_every_probe_is_in_the_table() -> None:
-    assert tuple(cell.strip("`") for cell in first_cells("probe")) == KNOWN
+    assert tuple(cell.strip("`") for cell in first_cells("probe")) == PROBES
 
 
 def test_every_command_is_told() -> None:

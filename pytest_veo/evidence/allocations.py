@@ -67,13 +67,15 @@ class Tracing:
         """
         snapshot = tracemalloc.take_snapshot()
         if self._is_ours:
+            self._is_ours = False
             tracemalloc.stop()
         before, self._before = self._before, None
         return sites(before, snapshot, runs, labels)
 
     def abandon(self) -> None:
         """Stop without a result."""
-        if self._is_ours and tracemalloc.is_tracing():
+        if self._is_ours:
+            self._is_ours = False
             tracemalloc.stop()
         self._before = None
 

@@ -34,6 +34,9 @@ _KNOWN_DOMAINS = {389047: "NumPy array data"}
 class DomainTracing(Protocol):
     """`pytest_veo.tracemalloc_ext`, as far as the collector needs it."""
 
+    def is_tracking(self) -> bool:
+        """Whether it has been started already."""
+
     def start(self) -> None:
         """Hook into the device libraries that are there."""
 
@@ -124,6 +127,7 @@ class Collector:
         self._level = level
         self._seconds = seconds
         self._domains = domains if level == "full" else None
+        self._stops_domains = False
         self._tracing = Tracing() if level == "full" else None
         self._native = NativeTracing() if level == "native" else None
         self._history = device_blocks.History()
@@ -150,7 +154,8 @@ class Collector:
         self._descriptors.begin()
         if self._tracing is not None:
             self._tracing.begin()
-        if self._domains is not None:
+        if self._domains is not None and not self._domains.is_tracking():
+            self._stops_domains = True
             self._domains.start()
         self._is_open = True
         self._nursery.open()  # last: what is ours is there already
@@ -209,20 +214,24 @@ class Collector:
         labels = _KNOWN_DOMAINS | ours
         sites = self._tracing.end(runs, labels)
         notes.append(self._tracing.note)
-        if self._domains is not None:
-            self._domains.stop()
+        self._stop_domains()
         return sites, tuple(notes)
 
+    def _stop_domains(self) -> None:
+        """Stop what `begin` started; the user's own goes on."""
+        if self._domains is not None and self._stops_domains:
+            self._domains.stop()
+        self._stops_domains = False
+
     def abandon(self) -> None:
-        """End without a result: a run failed, or there was no time."""
+        """End without a result: a run was broken off. After `end`, do nothing."""
         self._descriptors.end()
         if self._native is not None:
             self._native.end(1)
         if self._is_open:
             self._nursery.close()
             self._is_open = False
-        if self._domains is not None:
-            self._domains.stop()
+        self._stop_domains()
         if self._tracing is not None:
             self._tracing.abandon()
         self._history.end()

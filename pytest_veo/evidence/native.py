@@ -60,10 +60,10 @@ class NativeTracing:
 
     def end(self, runs: int) -> tuple[NativeSite, ...]:
         """What was allocated in the runs and not freed, most bytes first."""
-        import memray
-
         if self._tracker is None or self._folder is None:
             return ()
+        import memray
+
         self._tracker.__exit__(None, None, None)
         self._tracker = None
         file = Path(self._folder.name) / "run.bin"

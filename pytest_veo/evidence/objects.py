@@ -23,8 +23,6 @@ _NAMESPACE: Any = type.__dict__["__dict__"].__get__
 _QUALNAME: Any = type.__dict__["__qualname__"].__get__
 _MODULE_DICT: Any = vars(types.ModuleType)["__dict__"].__get__
 
-_FUNCTION_MODULE: Any = vars(types.FunctionType)["__module__"].__get__
-
 _IS_TYPE = 1 << 31
 _IS_DICT = 1 << 29
 _IS_BASE_EXCEPTION = 1 << 30
@@ -178,13 +176,6 @@ def resolve(module: str, qualname: str) -> object:
         else:
             return None
     return found
-
-
-def function_name(function: types.FunctionType) -> str:
-    """`shop.cache.load`, from the function's own record of it."""
-    kept = _FUNCTION_MODULE(function)
-    name = function.__qualname__
-    return f"{kept}.{name}" if type(kept) is str and kept else name
 
 
 def length_of(obj: object) -> int:

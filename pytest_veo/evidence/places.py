@@ -101,15 +101,6 @@ class GrownPlace:
         return each * self.entries_per_run
 
 
-def explained(grown: Iterable[GrownPlace]) -> Weight:
-    """How much growth a run the bounded places account for, about.
-
-    Growth far above this has another reason, even beside a cache that fills.
-    """
-    places = [place for place in grown if place.is_bounded]
-    return sum((place.weight_per_run for place in places), Weight())
-
-
 class Places:
     """The lengths of all containers at one instant. Keeps nothing alive."""
 

@@ -31,7 +31,6 @@ class Root(enum.StrEnum):
     MODULE = "module"
     CLASS = "class"
     CONTEXT = "context"
-    THREAD = "thread"
     FIXTURE = "fixture"
     """A fixture that outlives its tests: pytest keeps its value for them."""
     FRAME = "frame"

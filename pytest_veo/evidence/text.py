@@ -118,7 +118,7 @@ def _once(texts: list[str]) -> list[str]:
 
 def _place_line(place: GrownPlace) -> str:
     of_type = f" of {place.entry_type}" if place.entry_type else ""
-    per_run = format_count(round(place.entries_per_run, 1), signed=True)
+    per_run = format_count(place.entries_per_run, signed=True)
     unit = "entries" if place.entry_type else "bytes"
     bound = f", at most {place.bounded_by}" if place.bounded_by else ""
     if place.kind == "lru_cache":
@@ -129,6 +129,6 @@ def _place_line(place: GrownPlace) -> str:
 
 def _creation_line(creation: Creation) -> str:
     where = creation.where or "unknown place (C code, or before the evidence run)"
-    per_run = format_count(round(creation.per_run, 1), signed=True)
+    per_run = format_count(creation.per_run, signed=True)
     what = f"{creation.kind} {creation.what}, {per_run} a run"
     return f"{where}  {creation.source}  [{what}]"

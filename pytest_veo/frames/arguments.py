@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import inspect
 import math
 import types
 import typing
@@ -60,14 +59,6 @@ def read_lines(lines: Sequence[str]) -> dict[str, object]:
             raise BadSetting(f"{line!r}: write name = value, e.g. warmup = 30")
         found[name.strip()] = _literal(text.strip())
     return found
-
-
-def signature() -> str:
-    """The marker's arguments for `pytest --markers`."""
-    shown = [
-        str(inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY)) for n in ARGUMENTS
-    ]
-    return f"veo_jitter({', '.join(shown)}, series)"
 
 
 def _literal(text: str) -> object:

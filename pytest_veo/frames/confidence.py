@@ -36,9 +36,6 @@ class Bounds:
     """inf where the frames allow no upper bound."""
 
 
-UNBOUNDED = Bounds(-math.inf, math.inf)
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Evidence:
     """How many independent frames `frames` frames are worth."""

@@ -70,7 +70,8 @@ class Filling(NamedTuple):
 
     def __str__(self) -> str:
         unsure = "" if self.is_weighed else ", not all of it weighed"
-        return f"{self.path} ({self.limit}, {self.entries} in use{unsure})"
+        path = self.path.removesuffix(f" ({self.limit})")  # a cache's name has it
+        return f"{path} ({self.limit}, {self.entries} in use{unsure})"
 
 
 def filling(

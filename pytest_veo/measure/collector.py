@@ -29,6 +29,22 @@ class Collector:
         self._is_frozen = False
         self._full_cost_ns = int(_FIRST_FULL_PASS_NS * _FULL_PASS_SHARE)
         self._last_full_ns = 0
+        self._counts = (0, 0, 0)
+        """The collector's own, at the last look."""
+
+    def born(self) -> int | None:
+        """Objects made and not freed since the last look, when nothing is swept.
+
+        Returns:
+            None if the collector has run in between, and where nothing is put aside:
+            who errs by this figure would have to collect the whole heap.
+        """
+        if not self._may_freeze:
+            return None
+        young, *older = self._counts
+        self._counts = gc.get_count()
+        now, *older_now = self._counts
+        return now - young if older == older_now else None
 
     def sweep(self) -> int | None:
         """Collect what the last test left, put aside what it kept.

@@ -6,6 +6,7 @@ machine integers that is made beforehand, and nothing else outlives a run.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from array import array
 from typing import TYPE_CHECKING
@@ -102,6 +103,11 @@ class Confirmed(NamedTuple):
         return self.is_decided and not self.growing() and not self.stopped
 
     @property
+    def fell_at_first(self) -> bool:
+        """Whether the first run let go of some of what grows in the others."""
+        return any(deltas(self.series[place])[0] < 0 for place in self.growing())
+
+    @property
     def longest_pause(self) -> int:
         """The most runs from one that grew to the next, of what goes on growing."""
         growing = [deltas(self.series[place]) for place in self.growing()]
@@ -160,41 +166,32 @@ def other_threads_ns() -> int:
     return time.process_time_ns() - time.thread_time_ns()
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class Confirmation:
     """One suspect's re-runs."""
 
-    def __init__(
-        self,
-        meter: Meter,
-        runs: Runs,
-        limits: Limits,
-        *,
-        steps: Callable[[], None] = lambda: None,
-        clock: Callable[[], int] = time.perf_counter_ns,
-        others_ns: Callable[[], int] = other_threads_ns,
-        tolerated: Callable[[Counter], float] = lambda _: 0.0,
-    ) -> None:
-        self._meter = meter
-        self._runs = runs
-        self._limits = limits
-        self._steps = steps
-        self._clock = clock
-        self._others_ns = others_ns
-        self._tolerated = tolerated
+    meter: Meter
+    runs: Runs
+    limits: Limits
+    steps: Callable[[], None] = lambda: None
+    """Settle steps of others."""
+    clock: Callable[[], int] = time.perf_counter_ns
+    others_ns: Callable[[], int] = other_threads_ns
+    tolerated: Callable[[Counter], float] = lambda _: 0.0
 
     def go(self) -> Confirmed:
         """Run until the answer is clear or a limit is reached."""
-        table = _Table(self._meter.examine(), self._limits, self._tolerated)
+        table = _Table(self.meter.examine(), self.limits, self.tolerated)
         before = self._settle(table.glance(0), LONG_WAITS_S)
         if before.layout is not table.layout:
-            table = _Table(before, self._limits, self._tolerated)
+            table = _Table(before, self.limits, self.tolerated)
         table.replace_last(before)
-        began, others_began_ns = self._clock(), self._others_ns()
+        began, others_began_ns = self.clock(), self.others_ns()
         steady_ns, stopped = 0, ""
-        ended_ns, shortest_ns = 0, self._limits.time_ns
+        ended_ns, shortest_ns = 0, self.limits.time_ns
         waits: Sequence[float] = LONG_WAITS_S
-        while table.runs < self._limits.most_runs and not stopped:
-            why = self._runs.run()
+        while table.runs < self.limits.most_runs and not stopped:
+            why = self.runs.run()
             after = self._settle(before, waits)
             if after.layout is not table.layout:
                 stopped = why or "the set of counters changed while it ran"
@@ -203,15 +200,15 @@ class Confirmation:
                 waits = SHORT_WAITS_S
             table.append(after)
             before = after
-            spent_ns = self._clock() - began
+            spent_ns = self.clock() - began
             stopped = why or self._out_of_time(spent_ns, table.runs)
             # Runs that had to be waited for are no measure of what quiet ones take.
             shortest_ns = min(shortest_ns, spent_ns - ended_ns)
             ended_ns = spent_ns
-            table.quiet_runs = self._limits.quiet_runs_of(shortest_ns)
+            table.quiet_runs = self.limits.quiet_runs_of(shortest_ns)
             if not _is_time_to_look(table.runs):
                 continue
-            others_ns = self._others_ns() - others_began_ns
+            others_ns = self.others_ns() - others_began_ns
             table.have_others_run = others_ns > OTHERS_SHARE * spent_ns
             courses = table.courses()
             if table.is_clear(courses):
@@ -233,27 +230,27 @@ class Confirmation:
             late = self._settle(table.glance(0), LONG_WAITS_S)
             if late.layout is table.layout:
                 table.replace_last(late)
-        return table.confirmed(self._clock() - began, stopped)
+        return table.confirmed(self.clock() - began, stopped)
 
     def _settle(self, before: Glance, waits_s: Sequence[float]) -> Glance:
         return settle(
-            self._meter, before, steps=self._steps, waits_s=waits_s, examine=True
+            self.meter, before, steps=self.steps, waits_s=waits_s, examine=True
         )
 
     def _out_of_time(self, spent_ns: int, runs: int) -> str:
-        if spent_ns >= self._limits.time_ns and runs >= 3:
+        if spent_ns >= self.limits.time_ns and runs >= 3:
             return "its time was up"
         return ""
 
     def _is_too_dear(self, spent_ns: int, table: _Table) -> bool:
-        most_ns = self._limits.small_ns
+        most_ns = self.limits.small_ns
         if most_ns is None or spent_ns <= most_ns or table.runs < SHORT_RUNS:
             return False
         return not table.is_any_large()
 
     def _is_steady(self, patient_ns: int, runs: int) -> bool:
         return (
-            patient_ns >= self._limits.patience_ns or runs >= self._limits.patience_runs
+            patient_ns >= self.limits.patience_ns or runs >= self.limits.patience_runs
         )
 
 

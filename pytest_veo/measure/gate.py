@@ -9,6 +9,7 @@ always.
 
 from __future__ import annotations
 
+import dataclasses
 from operator import gt
 from typing import TYPE_CHECKING
 from typing import NamedTuple
@@ -234,20 +235,13 @@ def _most_noise(counter: Counter) -> int:
     return ARENA_BYTES if counter.rung is Rung.DRIVER else LARGE_BYTES - 1
 
 
+@dataclasses.dataclass(slots=True)
 class Credit:
     """Time that confirming may still take."""
 
-    __slots__ = ("left_ns", "share")
-
-    def __init__(self, left_ns: int, share: float) -> None:
-        """Begin.
-
-        Args:
-            left_ns: the time.
-            share: of the tests' own time, added as they run.
-        """
-        self.left_ns = left_ns
-        self.share = share
+    left_ns: int
+    share: float
+    """Of the tests' own time, added as they run."""
 
     def earn(self, test_ns: int) -> None:
         """A test has run for so long."""

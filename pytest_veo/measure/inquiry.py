@@ -30,6 +30,7 @@ from pytest_veo.measure.lateness import outwait_strays
 from pytest_veo.measure.lateness import some_have_ended
 from pytest_veo.measure.limits import MOST_QUIET_RUNS
 from pytest_veo.measure.limits import Limits
+from pytest_veo.measure.limits import lasting
 from pytest_veo.measure.limits import limits_of
 from pytest_veo.measure.limits import patient
 from pytest_veo.measure.ruling import FirstRun
@@ -133,7 +134,6 @@ class Inquiry:
         if refused:
             if not suspicions:
                 return CLEAN
-            self._totals.not_followed += 1
             return unconfirmed(first, [s.counter for s in suspicions], refused)
         self.ran = True
         self._totals.followed += 1
@@ -176,6 +176,7 @@ class Inquiry:
     ) -> Verdict:
         """The verdict once innocent reasons for steady growth were looked for."""
         verdict = rule(first, shown, budget)
+        ended_ns = time.perf_counter_ns()
         if verdict.is_leak:
             place, shown = self._place_of(item, shown, limits)
             verdict = rule(first, shown, budget)
@@ -188,19 +189,39 @@ class Inquiry:
             if place is not None:
                 return into_bounded_place(verdict, place, budget)
         elif verdict.is_leak:
-            rested = self._patiently(item, shown, limits, count)
+            rested = self._patiently(item, shown, limits, count, ended_ns)
             verdict = rule(first, rested, budget)
         if verdict.is_leak and self._settings.evidence != "off":
+            ended_ns = time.perf_counter_ns()
             verdict = verdict._replace(evidence=self._explain(item, rested))
             if rested.run_ns * LONG_RUNS < limits.patience_ns and not self._ends_late:
                 # Time has passed: what is let go after a while has stopped growing.
-                last = self._run_again(item, patient(limits, rested))
+                last = self._run_on(item, rested, limits, ended_ns)
                 if last.has_ended:
                     verdict = rule(first, last, budget)
         return verdict
 
+    def _run_on(
+        self, item: pytest.Item, before: Confirmed, limits: Limits, ended_ns: int
+    ) -> Confirmed:
+        """What re-runs show when time has passed: what expires has stopped growing.
+
+        What has expired meanwhile goes in the first run, and grows anew in the others:
+        they have to last for as long as it is since the earlier ones ended.
+        """
+        limits = patient(limits, before)
+        shown = self._run_again(item, limits)
+        if not shown.fell_at_first:
+            return shown
+        return self._run_again(item, lasting(limits, time.perf_counter_ns() - ended_ns))
+
     def _patiently(
-        self, item: pytest.Item, shown: Confirmed, limits: Limits, count: int
+        self,
+        item: pytest.Item,
+        shown: Confirmed,
+        limits: Limits,
+        count: int,
+        ended_ns: int,
     ) -> Confirmed:
         """What more re-runs show, where they are cheap or chance may play a part."""
         may_be_stock = shown.is_of_heap_alone
@@ -210,7 +231,7 @@ class Inquiry:
             limits = limits._replace(quiet_runs=MOST_QUIET_RUNS)
         elif shown.run_ns * LONG_RUNS >= limits.patience_ns:
             return shown
-        again = self._run_again(item, patient(limits, shown))
+        again = self._run_on(item, shown, limits, ended_ns)
         if has_piled_up(shown):  # those that stay were waited for
             return again
         return self._from_rest_to_rest(item, again, limits, count)
@@ -350,13 +371,13 @@ class Inquiry:
     ) -> Evidence | str:
         """The evidence of a few more runs, or why there is none."""
         runs = EVIDENCE_RUNS if shown.run_ns < SHORT_RUN_NS else FEW_RUNS
-        with self._rerunning(item, runs) as rounds:
+        with self._rerunning(item, runs) as rounds, contextlib.ExitStack() as stack:
             gc.unfreeze()
             self.settle(item, self._meter.glance())
+            stack.callback(collector.abandon)  # also when somebody interrupts us
             collector.begin()
             why = rounds.run()
             if why:
-                collector.abandon()
                 return why
             self.settle(item, self._meter.glance())
             return collector.end(runs)

@@ -8,6 +8,7 @@ from rest to rest, in rounds of a few runs.
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import time
 from typing import TYPE_CHECKING
@@ -112,38 +113,30 @@ def flat_on_host(shown: Confirmed) -> Confirmed:
     return shown._replace(courses=courses)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class Rounds:
     """Some runs as one, and a wait until the threads and children of them have ended.
 
     From rest to rest what ends late is in no figure, and what stays is in each.
     """
 
-    def __init__(
-        self,
-        runs: Runs,
-        meter: Meter,
-        *,
-        count: int = 1,
-        waits_s: Sequence[float] = WAITS_S,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._runs = runs
-        self._meter = meter
-        self._count = count
-        self._waits_s = waits_s
-        self._sleep = sleep
+    runs: Runs
+    meter: Meter
+    count: int = 1
+    waits_s: Sequence[float] = WAITS_S
+    sleep: Callable[[float], None] = time.sleep
 
     def run(self) -> str:
         """Empty if all of the runs passed, else why one did not."""
-        level = self._meter.glance() if self._waits_s else None
-        for _ in range(self._count):
-            why = self._runs.run()
+        level = self.meter.glance() if self.waits_s else None
+        for _ in range(self.count):
+            why = self.runs.run()
             if why:
                 return why
-        for wait in self._waits_s:
-            if level is None or not _strays(level, self._meter.glance()):
+        for wait in self.waits_s:
+            if level is None or not _strays(level, self.meter.glance()):
                 break
-            self._sleep(wait)
+            self.sleep(wait)
         return ""
 
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from pytest_veo.measure.gate import Suspicion
 
 
+FAST_RUNS = 600
+"""Re-runs of a suspect at most."""
+DEEP_RUNS = 4096
+"""The same at level deep."""
 MOST_QUIET_RUNS = 12
 QUIET_NS = 20_000_000
 """Time that re-runs without any growth may take before they clear a test."""
@@ -45,6 +49,8 @@ class Limits(NamedTuple):
     patience_ns: int = 0
     """How long to look for the end of steady growth: a cache fills, a leak does not."""
     patience_runs: int = 0
+    runs_in_time: int = 0
+    """The most where a time has to pass, however short a run is."""
     suspects: frozenset[Counter] | None = None
     """The counters that must be decided; each is done with once it was seen flat, for
     noisy ones are seldom all flat at once. None: all, together."""
@@ -70,6 +76,15 @@ def patient(limits: Limits, shown: Confirmed) -> Limits:
     return limits._replace(quiet_runs=quiet_runs)
 
 
+def lasting(limits: Limits, time_ns: int) -> Limits:
+    """So long as steady growth has to be looked at, however short a run is."""
+    return limits._replace(
+        patience_ns=max(limits.patience_ns, time_ns),
+        patience_runs=limits.runs_in_time,
+        most_runs=limits.runs_in_time,
+    )
+
+
 def limits_of(
     budget: LeakBudget,
     suspicions: Sequence[Suspicion],
@@ -86,7 +101,7 @@ def limits_of(
         credit_ns: what confirming may still take.
     """
     deep = budget.level is Level.DEEP
-    most = 4096 if deep else 600
+    allowed = DEEP_RUNS if budget.reruns is None else min(DEEP_RUNS, budget.reruns)
     is_hasty = not deep and is_experienced and not any_large(suspicions)
     hasty_runs = 1 if is_hasty else 2
     # Every process that keeps anything comes to its next arena now and then.
@@ -95,10 +110,11 @@ def limits_of(
     if not is_hasty:  # while we look, a little growth of these is seen, too
         suspects += (BLOCKS, HEAP)
     return Limits(
-        most_runs=most if budget.reruns is None else min(most, budget.reruns),
+        most_runs=allowed if deep else min(FAST_RUNS, allowed),
         time_ns=budget.confirm_time_ns,
         patience_ns=2_000_000_000 if deep else 150_000_000,
         patience_runs=1500 if deep else 300,
+        runs_in_time=allowed,
         suspects=None if deep else frozenset(suspects),
         quiet_runs=3 if deep else hasty_runs,
         quiet_ns=DEEP_QUIET_NS if deep else 0 if is_hasty else QUIET_NS,

@@ -7,7 +7,6 @@ session goes on.
 from __future__ import annotations
 
 import sys
-import time
 from operator import is_
 from operator import sub
 from typing import TYPE_CHECKING
@@ -110,6 +109,10 @@ class Meter:
         self._lone_host: HostProbe | None = None
         """The host probe, while no other one has anything to watch."""
         self._signs = (0, 0)
+        self._shared_place = self._host.shared_place if self._host is not None else -1
+        self._awake: list[tuple[Probe, tuple[Counter, ...] | None]] = []
+        """The other probes that were awake at the last glance, with what they read;
+        None: nothing. Empty unless the host's comes first."""
         self._sleepers = [p for p in probes if isinstance(p, SleepingProbe)]
         """Those that nothing has woken at the last glance."""
         self._refused = list(troubles)
@@ -141,7 +144,7 @@ class Meter:
     @property
     def can_skip_blocks(self) -> bool:
         """Whether a glance can do without counting Python's blocks."""
-        return self._lone_host is not None and self._lone_host.can_skip_blocks
+        return self._host is not None and self._host.can_skip_blocks
 
     def glance(self, blocks: Callable[[], int] | None = None) -> Glance:
         """The cheap figures; nothing is collected, synchronised or imported.
@@ -154,17 +157,46 @@ class Meter:
         if host is not None:
             values = host.glance() if blocks is None else host.glance(blocks)
             # A framework comes with modules, a driver with a mapped library.
-            signs = (len(sys.modules), values[host.shared_place])
+            signs = (len(sys.modules), values[self._shared_place])
             if signs == self._signs:
                 # A named tuple's own constructor is a function of Python's.
                 return tuple.__new__(Glance, (self._layout, values))
             self._signs = signs
-        return self._glance_all()
+            return self._glance_all()  # much has changed: blocks are counted, too
+        return self._glance_awake(blocks) or self._glance_all(blocks)
 
-    def _glance_all(self) -> Glance:
+    def _glance_awake(self, blocks: Callable[[], int] | None) -> Glance | None:
+        """The figures of the probes that were awake at the last glance.
+
+        None if anything is not as it was then: all probes must be asked.
+        """
+        if not self._awake:
+            return None
+        values = self._of_host(blocks)
+        signs = (len(sys.modules), values[self._shared_place])
+        if signs != self._signs:
+            self._signs = signs
+            return None
+        values = tuple(map(sub, values, self._own))
+        try:
+            for probe, counters in self._awake:
+                if probe.is_active() is not (counters is not None):
+                    return None
+                if counters is None:
+                    continue
+                part = probe.glance()
+                if probe.counters is not counters or len(part) != len(counters):
+                    return None
+                values += part
+        except Exception:
+            return None  # who asks all of them tells of it
+        return tuple.__new__(Glance, (self._layout, values))
+
+    def _glance_all(self, blocks: Callable[[], int] | None = None) -> Glance:
         values: tuple[int, ...] = ()
         parts: list[tuple[Counter, ...]] = []
-        before = self._host.glance() if self._host is not None else ()
+        awake: list[tuple[Probe, tuple[Counter, ...] | None]] = []
+        before = self._of_host(blocks)
         for probe in self.probes:
             if probe is self._host:
                 values += tuple(map(int.__sub__, before, self._own))
@@ -172,6 +204,7 @@ class Meter:
                 continue
             try:
                 if not probe.is_active():
+                    awake.append((probe, None))
                     continue
                 part, counters = probe.glance(), probe.counters
                 if len(part) != len(counters):
@@ -180,15 +213,19 @@ class Meter:
                     )
             except Exception as error:
                 self._drop(probe, error)
-                return self._glance_all()
+                return self._glance_all(blocks)
             values += part
             parts.append(counters)
+            awake.append((probe, counters))
         known = self._layout
         layout = self._layout_of(parts)
         if self._have_any_woken() or layout is not known:
-            self._book_own(before)
+            self._book_own(before, self._of_host(blocks))
         are_all_asleep = len(self._sleepers) == len(self.probes) - 1
         self._lone_host = self._host if are_all_asleep else None
+        is_first = self.probes[:1] == [self._host]
+        asleep = set(map(id, self._sleepers))
+        self._awake = [each for each in awake if is_first and id(each[0]) not in asleep]
         return Glance(layout, values)
 
     def _have_any_woken(self) -> bool:
@@ -198,14 +235,22 @@ class Meter:
         self._sleepers = asleep
         return has_any_woken
 
-    def _book_own(self, before: tuple[int, ...]) -> None:
+    def _of_host(self, blocks: Callable[[], int] | None) -> tuple[int, ...]:
+        """The host's own figures, what is ours included."""
+        if self._host is None:
+            return ()
+        if blocks is None:
+            return self._host.glance()
+        return self._host.glance(lambda: blocks() + self._own[0])
+
+    def _book_own(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
         """Take what our own probes needed to wake off the host's figures for good.
 
         To import NVML's binding alone takes 600 KiB.
         """
         if self._host is None:
             return
-        grown = map(int.__sub__, self._host.glance(), before)
+        grown = map(int.__sub__, after, before)
         self._own = tuple(
             own + max(0, more) for own, more in zip(self._own, grown, strict=True)
         )
@@ -238,11 +283,7 @@ class Meter:
                 self._drop(probe, error)
                 continue
             readings += self._without_own(found) if probe is self._host else found
-        return Snapshot(
-            taken_ns=time.monotonic_ns(),
-            readings=tuple(readings),
-            troubles=self.troubles,
-        )
+        return Snapshot(tuple(readings))
 
     def _without_own(self, readings: Sequence[Reading]) -> list[Reading]:
         assert self._host is not None
@@ -276,6 +317,7 @@ class Meter:
         self._sleepers = [each for each in self._sleepers if each is not probe]
         if probe is self._host:
             self._host = self._lone_host = None
+            self._awake = []
         reason = f"{type(error).__name__}: {error}"
         self._refused.append(Trouble(probe.name, reason, is_error=True))
 

@@ -140,7 +140,6 @@ def _runs(count: int) -> str:
 
 
 def _leak(leaks: list[Finding], shown: Confirmed, budget: LeakBudget) -> Verdict:
-    ruled_out = ["a first use (growth went on after the warm-up runs)"]
     allowed = budget.allowance
     return Verdict(
         outcome=Outcome.LEAK if allowed is None else Outcome.ALLOWED,
@@ -149,7 +148,7 @@ def _leak(leaks: list[Finding], shown: Confirmed, budget: LeakBudget) -> Verdict
         reason=f"it grew again in {_runs(shown.runs)} with fresh fixtures"
         if allowed is None
         else f"allowed: {allowed.reason}",
-        ruled_out=tuple(ruled_out),
+        ruled_out=("a first use (growth went on after the warm-up runs)",),
         spent_ns=shown.spent_ns,
     )
 

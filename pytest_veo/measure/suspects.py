@@ -16,6 +16,7 @@ from pytest_veo.measure.settle import Spares
 from pytest_veo.measure.settle import wait
 from pytest_veo.probes.host import BLOCKS
 from pytest_veo.verdict import CLEAN
+from pytest_veo.verdict import SMALL
 from pytest_veo.verdict import Outcome
 from pytest_veo.verdict import Verdict
 
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
     from pytest_veo.measure.meter import Meter
     from pytest_veo.measure.thrift import Thrift
     from pytest_veo.report.summary import Totals
+
+
+DEAR_NS = 20_000_000
+"""A look that takes longer is paid by the credit; where the heap is put aside it takes
+a millisecond, but to collect all of a large one takes half a second."""
 
 
 class Suspect(NamedTuple):
@@ -88,11 +94,16 @@ class Suspects:
         self._totals = totals
         self._first_run = first_run
         self._spares = Spares()
+        self._settle_ns = 0
+        """What settling the last suspect took."""
 
     def look(self, suspect: Suspect) -> Looked:
         """Settle the suspect's figures; confirm what is still suspicious."""
         began = time.perf_counter_ns()
         item, budget, raw = suspect.item, suspect.budget, suspect.raw
+        refused = self._refused(suspect)
+        if refused is not None:
+            return Looked(refused, raw, raw.after)
         waited = raw
         if self._meter.watches_devices:
             waited = self._first_run(raw.before, wait(self._meter, raw.before))
@@ -119,6 +130,24 @@ class Suspects:
             verdict = self._reviewed(item, verdict._replace(spent_ns=spent_ns))
         return Looked(verdict, first, after)
 
+    def _refused(self, suspect: Suspect) -> Verdict | None:
+        """The verdict on small growth that even to settle is too dear; None: it is not.
+
+        The gate learns from it all the same, or every test would be next.
+        """
+        budget, raw, cost_ns = suspect.budget, suspect.raw, self._settle_ns
+        if cost_ns < DEAR_NS or budget.level is Level.DEEP:
+            return None
+        if self._inquiry.credit.affords(cost_ns):
+            return None
+        seen = self._gate.suspicions(raw.after.layout, raw.growth, suspect.fixtures)
+        judged = [each.counter for each in seen if _is_judged(each, budget)]
+        if not judged or any_large(seen):
+            return None
+        if not self._thrift.others:
+            self._gate.saw(raw.after.layout, raw.growth, suspect.fixtures)
+        return unconfirmed(raw, judged, SMALL)
+
     def _confirmed(
         self, suspect: Suspect, first: FirstRun, suspicions: list[Suspicion]
     ) -> Verdict:
@@ -144,7 +173,10 @@ class Suspects:
 
         if suspect.is_swept:
             return settled()
-        return self._spares.collect(self._meter.glance, settled)
+        began = time.perf_counter_ns()
+        after = self._spares.collect(self._meter.glance, settled)
+        self._settle_ns = time.perf_counter_ns() - began
+        return after
 
     def _reviewed(self, item: pytest.Item, verdict: Verdict) -> Verdict:
         if verdict.outcome is Outcome.CLEAN:

@@ -138,9 +138,11 @@ class Thrift:
         kind = self._kinds.get(fixtures)
         if kind is None:
             kind = self._kinds[fixtures] = _Kind()
+        if self._newborn is None:
+            return  # the collector has taken more than this test's or these tests' own
         if self.others:
             kind.saw_together(blocks, self.others)
-        elif self._newborn is not None:
+        else:
             kind.saw(self._newborn, blocks)
 
     def beyond_doubt(self, growth: Sequence[int]) -> Sequence[int]:

@@ -268,7 +268,7 @@ class Watch:
         fixtures = len(getattr(item, "fixturenames", ()))
         duration_ns = measured.duration_ns
         is_swept = self.settings.freeze and not self.meter.watches_devices
-        newborn = self.collector.sweep() if is_swept else None
+        newborn = self.collector.sweep() if is_swept else self.collector.born()
         thrift = self.thrift
         if thrift.may_skip(newborn, fixtures, duration_ns) and self._may_skip(budget):
             self.totals.together += 1
@@ -282,7 +282,6 @@ class Watch:
             measured.verdict = OFF
             self.totals.not_judged += 1
             return
-        self.totals.judged += 1
         self.inquiry.credit.earn(duration_ns)
         grown = self._own_growth(before, after)
         if self._tells_all:
@@ -298,6 +297,7 @@ class Watch:
             thrift.saw(grown[0], fixtures)
             if not thrift.others:
                 self.gate.saw(after.layout, grown, fixtures)
+        self.totals.judged += 1
 
     def _may_skip(self, budget: LeakBudget) -> bool:
         """Whether anybody else wants to know a test's own blocks."""

@@ -13,14 +13,12 @@ from typing import NamedTuple
 from typing import Self
 
 from pytest_veo.errors import BadSetting
-from pytest_veo.memory.diff import diff
 from pytest_veo.memory.snapshot import Kind
 from pytest_veo.probes.host import RSS
 
 
 if TYPE_CHECKING:
     from pytest_veo.measure.meter import Meter
-    from pytest_veo.memory.diff import Diff
     from pytest_veo.memory.snapshot import Snapshot
 
 
@@ -46,25 +44,18 @@ class MemoryWindow:
         self._meter = meter
         self._before: Snapshot | None = None
         self._after: Snapshot | None = None
-        self._rss_peak: int | None = None
+        self._rss_records: tuple[int | None, int | None] = (None, None)
 
     def __enter__(self) -> Self:
         self._meter.settle()
-        _restart_rss_peak()
+        self._rss_records = (_restart_rss_record(), None)
         self._before = self._meter.read()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._rss_peak = _rss_peak_bytes()
+        self._rss_records = (self._rss_records[0], _rss_record_bytes())
         self._meter.settle()
         self._after = self._meter.read()
-
-    def _diff(self) -> Diff:
-        if self._before is None or self._after is None:
-            raise RuntimeError(
-                f"veo_memory window {self.name!r} has not ended: ask after the block"
-            )
-        return diff(self._before, self._after)
 
     def growth(self, counter: str, device: str | None = None) -> int:
         """After minus before of `probe.name`, in its unit.
@@ -76,10 +67,10 @@ class MemoryWindow:
         Raises:
             BadSetting: the counter was not read; the message names those that were.
         """
-        change = self._diff().change(counter, device)
-        if change is None:
-            raise BadSetting(self._unknown(counter))
-        return change
+        before, after = self._ended()
+        if after.value(counter, device) is None:
+            raise BadSetting(self._unknown(counter, after))
+        return after.change(before, counter, device)
 
     def peak(self, counter: str, device: str | None = None) -> Peak:
         """The most of `probe.name` above its value at the window's start.
@@ -91,27 +82,32 @@ class MemoryWindow:
         Raises:
             BadSetting: the counter was not read; the message names those that were.
         """
-        self._diff()
-        assert self._before is not None
-        assert self._after is not None
-        start = self._before.value(counter, device)
-        end = self._after.value(counter, device)
-        if end is None:
-            raise BadSetting(self._unknown(counter))
-        start = start or 0
-        if counter == RSS.key and self._rss_peak is not None:
-            above = max(self._rss_peak, end) - start
-            return Peak(max(0, above), max(0, above))
-        return _between(
-            start,
-            end,
-            _recorded(self._before, counter, device),
-            _recorded(self._after, counter, device),
-        )
+        growth = self.growth(counter, device)
+        before, after = self._ended()
+        end = after.value(counter, device) or 0
+        start = end - growth
+        if counter == RSS.key:
+            old, new = self._rss_records
+            # The kernel sums up what is resident a little late.
+            new = None if new is None else max(new, start, end)
+        else:
+            old = _recorded(before, counter, device)
+            new = _recorded(after, counter, device)
+        peak = _between(start, end, old, new)
+        if peak.is_exact and device is None and len(after.devices(counter)) > 1:
+            # Devices need not have been at their peaks together.
+            return Peak(max(0, growth), peak.most)
+        return peak
 
-    def _unknown(self, counter: str) -> str:
-        assert self._after is not None
-        known = sorted({reading.counter.key for reading in self._after.readings})
+    def _ended(self) -> tuple[Snapshot, Snapshot]:
+        if self._before is None or self._after is None:
+            raise RuntimeError(
+                f"veo_memory window {self.name!r} has not ended: ask after the block"
+            )
+        return self._before, self._after
+
+    def _unknown(self, counter: str, after: Snapshot) -> str:
+        known = sorted({reading.counter.key for reading in after.readings})
         return (
             f"veo_memory window {self.name!r}: no counter {counter!r} was read, "
             f"there are {', '.join(known)}"
@@ -139,15 +135,20 @@ def _between(start: int, end: int, old: int | None, new: int | None) -> Peak:
     return Peak(seen, max(seen, new - start))
 
 
-def _restart_rss_peak() -> None:
-    """Let the kernel's high-water mark of resident memory begin anew (Linux)."""
+def _restart_rss_record() -> int | None:
+    """Let the kernel's record of resident memory begin anew (Linux).
+
+    Returns:
+        None, or the record of old where it cannot be restarted.
+    """
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
-        return
+        return _rss_record_bytes()
+    return None
 
 
-def _rss_peak_bytes() -> int | None:
+def _rss_record_bytes() -> int | None:
     try:
         text = Path("/proc/self/status").read_text()
     except OSError:
@@ -163,7 +164,6 @@ class MemoryWindows:
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        self.windows: list[MemoryWindow] = []
 
     def window(self, name: str) -> MemoryWindow:
         """A window to be used in a `with` statement.
@@ -174,6 +174,4 @@ class MemoryWindows:
         assert w.growth("torch.allocated") == 0
         ```
         """
-        window = MemoryWindow(name, self._meter)
-        self.windows.append(window)
-        return window
+        return MemoryWindow(name, self._meter)

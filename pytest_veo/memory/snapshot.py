@@ -99,19 +99,34 @@ class Trouble(NamedTuple):
 class Snapshot(NamedTuple):
     """Every reading taken at one instant."""
 
-    taken_ns: int
-    """Monotonic clock."""
     readings: tuple[Reading, ...]
-    troubles: tuple[Trouble, ...] = ()
 
     def value(self, key: str, device: str | None = None) -> int | None:
         """The value of `probe.name`, summed over devices unless one is named.
 
         None when the counter was not read.
         """
-        found = [
-            reading.value
+        found = [reading.value for reading in self._of(key, device)]
+        return sum(found) if found else None
+
+    def change(self, before: Snapshot, key: str, device: str | None = None) -> int:
+        """By how much `probe.name` has grown since; 0 when it was not read now.
+
+        One that was not read before counted 0: its framework was not initialised.
+        """
+        old = {reading.counter: reading.value for reading in before.readings}
+        return sum(
+            reading.value - old.get(reading.counter, 0)
+            for reading in self._of(key, device)
+        )
+
+    def devices(self, key: str) -> frozenset[str]:
+        """Where `probe.name` was read."""
+        return frozenset(reading.counter.device for reading in self._of(key, None))
+
+    def _of(self, key: str, device: str | None) -> list[Reading]:
+        return [
+            reading
             for reading in self.readings
             if reading.counter.key == key and device in (None, reading.counter.device)
         ]
-        return sum(found) if found else None

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pytest_veo.errors import BadSetting
 from pytest_veo.errors import ProbeUnavailable
 from pytest_veo.memory.snapshot import Trouble
 from pytest_veo.probes.base import Probe
@@ -110,8 +109,6 @@ COUNTERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """The counters of probes whose set does not depend on the machine."""
 
-KNOWN: tuple[str, ...] = tuple(CATALOGUE)
-
 
 class OpenedProbes(NamedTuple):
     """Probes ready to be read, and what keeps the others away."""
@@ -126,22 +123,14 @@ def open_probes(
     """Open the named probes, in the catalogue's order, each once.
 
     Args:
-        names: words of the catalogue.
+        names: words of the catalogue, as `settings` checks.
         catalogue: the shipped one, or that with other people's probes added.
-
-    Raises:
-        BadSetting: a name that no probe has.
     """
-    wanted = set(names)
-    for name in sorted(wanted - catalogue.keys()):
-        raise BadSetting(_unknown(name, catalogue))
     ready: list[Probe] = []
     troubles: list[Trouble] = []
-    for name, make in catalogue.items():
-        if name not in wanted:
-            continue
+    for name in sorted(set(names), key=list(catalogue).index):
         try:
-            probe = make()
+            probe = catalogue[name]()
             probe.open()
         except ProbeUnavailable as unavailable:
             troubles.append(Trouble(name, unavailable.reason))
@@ -151,11 +140,3 @@ def open_probes(
         else:
             ready.append(probe)
     return OpenedProbes(tuple(ready), tuple(troubles))
-
-
-def _unknown(name: str, catalogue: Mapping[str, Factory]) -> str:
-    import difflib  # 2 ms that only a slip is worth
-
-    near = difflib.get_close_matches(name, catalogue, n=1)
-    hint = f" did you mean {near[0]!r}?" if near else ""
-    return f"unknown probe {name!r}:{hint} known probes are {', '.join(catalogue)}"

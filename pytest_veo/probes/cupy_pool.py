@@ -13,13 +13,10 @@ import sys
 from typing import Any
 
 from pytest_veo.memory.snapshot import HOST
-from pytest_veo.memory.snapshot import Counter
-from pytest_veo.memory.snapshot import Rung
 from pytest_veo.probes.cuda_driver import DriverWatch
 from pytest_veo.probes.gauges import Gauge
 from pytest_veo.probes.gauges import GaugedProbe
 from pytest_veo.probes.gauges import Unreadable
-from pytest_veo.units import Unit
 
 
 _ROUNDING = 512
@@ -78,8 +75,8 @@ class CupyPoolProbe(GaugedProbe):
         def take() -> tuple[int, ...]:
             return part.used_bytes(), part.total_bytes()
 
-        used = _bytes("used", device, step=_ROUNDING)
-        held = _bytes("held", device, rung=Rung.HELD, gate=_HELD_GATE, step=_ROUNDING)
+        used = self._live("used", device, step=_ROUNDING)
+        held = self._held("held", device, gate=_HELD_GATE, step=_ROUNDING)
         self._add_quick(Gauge((used, held), take))
 
     def _add_pinned(self, pool: Any) -> None:
@@ -91,8 +88,8 @@ class CupyPoolProbe(GaugedProbe):
             handed_out, kept = _pinned_buffers(pool)
             return (_size(handed_out) + _size(kept),)
 
-        self._add_quick(Gauge((_bytes("pinned", HOST),), out))
-        self._add_slow(Gauge((_bytes("pinned_held", HOST, rung=Rung.HELD),), held))
+        self._add_quick(Gauge((self._live("pinned", HOST),), out))
+        self._add_slow(Gauge((self._held("pinned_held", HOST),), held))
 
     def _bring_to_rest(self) -> None:
         """Wait for the current device.
@@ -141,20 +138,3 @@ def _pinned_buffers(pool: Any) -> tuple[list[Any], list[Any]]:
 
 def _size(buffers: list[Any]) -> int:
     return sum(int(buffer.size) for buffer in buffers)
-
-
-def _bytes(
-    name: str, device: str, *, rung: Rung = Rung.LIVE, gate: int = 0, step: int = 1
-) -> Counter:
-    is_live = rung is Rung.LIVE
-    return Counter(
-        probe=CupyPoolProbe.name,
-        name=name,
-        unit=Unit.BYTES,
-        device=device,
-        rung=rung,
-        exact=is_live,
-        gate=gate,
-        step=step,
-        always=is_live,
-    )

@@ -15,7 +15,9 @@ from collections.abc import Iterable
 from pytest_veo.memory.snapshot import HOST
 from pytest_veo.memory.snapshot import Counter
 from pytest_veo.memory.snapshot import Reading
+from pytest_veo.memory.snapshot import Rung
 from pytest_veo.memory.snapshot import Trouble
+from pytest_veo.units import Unit
 
 
 _REASON_LENGTH = 200
@@ -105,6 +107,47 @@ class GaugedProbe:
     def _is_fault(self, error: Exception) -> bool:
         """Whether an error met at the first reading is more than a missing feature."""
         return False
+
+    def _live(
+        self,
+        name: str,
+        device: str,
+        unit: Unit = Unit.BYTES,
+        *,
+        exact: bool = True,
+        step: int = 1,
+    ) -> Counter:
+        """A counter of what is handed out: any growth of it is followed up."""
+        return Counter(
+            probe=self.name,
+            name=name,
+            unit=unit,
+            device=device,
+            exact=exact,
+            step=step,
+            always=True,
+        )
+
+    def _held(
+        self,
+        name: str,
+        device: str,
+        unit: Unit = Unit.BYTES,
+        *,
+        gate: int = 0,
+        step: int = 1,
+    ) -> Counter:
+        """A counter of what is kept for later: it grows with use."""
+        return Counter(
+            probe=self.name,
+            name=name,
+            unit=unit,
+            device=device,
+            rung=Rung.HELD,
+            exact=False,
+            gate=gate,
+            step=step,
+        )
 
     def _add_quick(self, gauge: Gauge) -> None:
         self._quick = (*self._quick, gauge)

@@ -138,13 +138,17 @@ class HostProbe:
                 Trouble("host", "malloc is not glibc's: no mallinfo2", counter="heap")
             )
         if self._mallinfo is not None and self._statm >= 0:
-            counters += [MAPPED, SHARED]
+            counters.append(MAPPED)
         else:
             missing.append(
                 Trouble(
                     "host", "needs /proc/self/statm and mallinfo2", counter="mapped"
                 )
             )
+        if self._statm >= 0:
+            counters.append(SHARED)
+        else:
+            missing.append(Trouble("host", "no /proc/self/statm", counter="shared"))
         counters.append(THREADS)
         if self._fd_folder >= 0:
             counters.append(DESCRIPTORS)
@@ -230,10 +234,7 @@ class HostProbe:
         return int(heap.uordblks + heap.hblkhd)
 
     def _slow(self) -> tuple[int, ...]:
-        values = []
-        for counter in self.counters:
-            values.append(self._one(counter))
-        return tuple(values)
+        return tuple(map(self._one, self.counters))
 
     def _one(self, counter: Counter) -> int:
         if counter is BLOCKS:
@@ -246,13 +247,13 @@ class HostProbe:
             return os.pread(self._children, 4096, 0).count(b" ")
         if counter is HEAP:
             return self.heap_bytes()
-        assert self._mallinfo is not None
-        heap = self._mallinfo()
         words = os.pread(self._statm, 128, 0).split()
         data = int(words[5]) * _PAGE_BYTES
-        if counter is MAPPED:
-            return int(data - heap.arena - heap.hblkhd)
-        return int(words[0]) * _PAGE_BYTES - data
+        if counter is SHARED:
+            return int(words[0]) * _PAGE_BYTES - data
+        assert self._mallinfo is not None
+        heap = self._mallinfo()
+        return int(data - heap.arena - heap.hblkhd)
 
     def settle(self) -> None:
         """Nothing to flush: gc is the caller's."""

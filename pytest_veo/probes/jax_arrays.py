@@ -11,7 +11,6 @@ from typing import Any
 
 from pytest_veo.memory.snapshot import HOST
 from pytest_veo.memory.snapshot import Counter
-from pytest_veo.memory.snapshot import Rung
 from pytest_veo.probes.cuda_driver import DriverWatch
 from pytest_veo.probes.gauges import Gauge
 from pytest_veo.probes.gauges import GaugedProbe
@@ -71,9 +70,9 @@ class JaxArraysProbe(GaugedProbe):
         def held() -> tuple[int, ...]:
             return (device.memory_stats()["pool_bytes"],)
 
-        self._add_quick(Gauge((_allocated(name),), allocated))
+        self._add_quick(Gauge((self._live("allocated", name),), allocated))
         if "pool_bytes" in stats:
-            self._add_slow(Gauge((_held(name),), held))
+            self._add_slow(Gauge((self._held("held", name),), held))
 
     def _name_of(self, platform: str, device: Any) -> str:
         if platform == "cpu":
@@ -114,24 +113,3 @@ def _live_arrays() -> list[Any]:
 
 def _bytes_of(arrays: list[Any]) -> int:
     return sum(int(array.nbytes) for array in arrays)
-
-
-def _allocated(device: str) -> Counter:
-    return Counter(
-        probe=JaxArraysProbe.name,
-        name="allocated",
-        unit=Unit.BYTES,
-        device=device,
-        always=True,
-    )
-
-
-def _held(device: str) -> Counter:
-    return Counter(
-        probe=JaxArraysProbe.name,
-        name="held",
-        unit=Unit.BYTES,
-        device=device,
-        rung=Rung.HELD,
-        exact=False,
-    )

@@ -10,8 +10,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from pytest_veo.memory.snapshot import Counter
-from pytest_veo.memory.snapshot import Rung
 from pytest_veo.probes.gauges import Gauge
 from pytest_veo.probes.gauges import GaugedProbe
 from pytest_veo.units import Unit
@@ -68,9 +66,10 @@ class NumbaCudaProbe(GaugedProbe):
         def pending() -> tuple[int, ...]:
             return (sum(map(len, _queues(device))),)
 
-        self._add_quick(Gauge((_live("allocations", Unit.COUNT, name),), allocations))
-        self._add_slow(Gauge((_live("allocated", Unit.BYTES, name),), allocated))
-        self._add_slow(Gauge((_waiting(name),), pending))
+        count = self._live("allocations", name, Unit.COUNT)
+        self._add_quick(Gauge((count,), allocations))
+        self._add_slow(Gauge((self._live("allocated", name),), allocated))
+        self._add_slow(Gauge((self._held("pending", name, Unit.COUNT),), pending))
 
     def _bring_to_rest(self) -> None:
         """Wait for each device and flush both of its queues.
@@ -122,20 +121,3 @@ def _queues(device: Any) -> tuple[Any, ...]:
     if context is None:
         return ()
     return context.memory_manager.deallocations, context.deallocations
-
-
-def _live(name: str, unit: Unit, device: str) -> Counter:
-    return Counter(
-        probe=NumbaCudaProbe.name, name=name, unit=unit, device=device, always=True
-    )
-
-
-def _waiting(device: str) -> Counter:
-    return Counter(
-        probe=NumbaCudaProbe.name,
-        name="pending",
-        unit=Unit.COUNT,
-        device=device,
-        rung=Rung.HELD,
-        exact=False,
-    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from pytest_veo.memory.snapshot import Counter
 from pytest_veo.probes.cuda_driver import DriverWatch
 from pytest_veo.probes.gauges import Gauge
 from pytest_veo.probes.gauges import GaugedProbe
@@ -76,9 +75,9 @@ class RmmStatsProbe(GaugedProbe):
         def tracked() -> tuple[int, ...]:
             return (adaptor().get_allocated_bytes(),)
 
-        allocated = _counter("allocated", Unit.BYTES, device)
+        allocated = self._live("allocated", device)
         if counts_calls:
-            allocations = _counter("allocations", Unit.COUNT, device)
+            allocations = self._live("allocations", device, Unit.COUNT)
             self._add_quick(Gauge((allocated, allocations), statistics))
         else:
             self._add_quick(Gauge((allocated,), tracked))
@@ -112,9 +111,3 @@ def _figure(counts: Any, name: str) -> int:
     """Older versions answer with a dictionary, newer ones with an object."""
     value: int = counts[name] if isinstance(counts, dict) else getattr(counts, name)
     return value
-
-
-def _counter(name: str, unit: Unit, device: str) -> Counter:
-    return Counter(
-        probe=RmmStatsProbe.name, name=name, unit=unit, device=device, always=True
-    )

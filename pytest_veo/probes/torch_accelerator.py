@@ -9,8 +9,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from pytest_veo.memory.snapshot import Counter
-from pytest_veo.memory.snapshot import Rung
 from pytest_veo.probes.gauges import Gauge
 from pytest_veo.probes.gauges import GaugedProbe
 from pytest_veo.units import Unit
@@ -73,7 +71,11 @@ class TorchAcceleratorProbe(GaugedProbe):
             )
 
         device = _name_of(torch, self._kind, ordinal)
-        counters = (_allocated(device), _allocations(device), _reserved(device))
+        counters = (
+            self._live("allocated", device),
+            self._live("allocations", device, Unit.COUNT),
+            self._held("reserved", device, gate=_HELD_GATE),
+        )
         self._add_quick(Gauge(counters, take))
 
     def _add_mps(self, torch: Any) -> None:
@@ -86,7 +88,11 @@ class TorchAcceleratorProbe(GaugedProbe):
             )
 
         self._report("Metal's allocator does not count it", "mps", "allocations")
-        self._add_quick(Gauge((_allocated("mps"), _reserved("mps")), take))
+        counters = (
+            self._live("allocated", "mps"),
+            self._held("reserved", "mps", gate=_HELD_GATE),
+        )
+        self._add_quick(Gauge(counters, take))
 
     def _bring_to_rest(self) -> None:
         """Wait for the current device."""
@@ -107,35 +113,3 @@ def _name_of(torch: Any, kind: str, ordinal: int) -> str:
         return f"{kind}:{ordinal}"
     uuid = getattr(properties_of(ordinal), "uuid", None)
     return f"GPU-{uuid}" if uuid is not None else f"{kind}:{ordinal}"
-
-
-def _allocated(device: str) -> Counter:
-    return Counter(
-        probe=TorchAcceleratorProbe.name,
-        name="allocated",
-        unit=Unit.BYTES,
-        device=device,
-        always=True,
-    )
-
-
-def _allocations(device: str) -> Counter:
-    return Counter(
-        probe=TorchAcceleratorProbe.name,
-        name="allocations",
-        unit=Unit.COUNT,
-        device=device,
-        always=True,
-    )
-
-
-def _reserved(device: str) -> Counter:
-    return Counter(
-        probe=TorchAcceleratorProbe.name,
-        name="reserved",
-        unit=Unit.BYTES,
-        device=device,
-        rung=Rung.HELD,
-        exact=False,
-        gate=_HELD_GATE,
-    )

@@ -122,8 +122,8 @@ class TorchCudaProbe(GaugedProbe):
             return (*_quick_figures(stats), pools.reserved(stats))
 
         counters = (
-            *_quick_counters(device, reserved_gate=_LARGE_SEGMENT),
-            _held("private_pools", device),
+            *self._quick_counters(device, reserved_gate=_LARGE_SEGMENT),
+            self._held("private_pools", device, step=_SEGMENT),
         )
         self._add_quick(Gauge(counters, take))
         self._add_requested(torch, ordinal, device)
@@ -137,9 +137,11 @@ class TorchCudaProbe(GaugedProbe):
         def slow() -> tuple[int, ...]:
             return (_private_segments(torch.cuda.memory_snapshot(), ordinal),)
 
-        self._add_quick(Gauge(_quick_counters(device, reserved_gate=0), quick))
+        self._add_quick(Gauge(self._quick_counters(device, reserved_gate=0), quick))
         self._add_requested(torch, ordinal, device)
-        self._add_slow(Gauge((_held("private_pools", device),), slow))
+        self._add_slow(
+            Gauge((self._held("private_pools", device, step=_SEGMENT),), slow)
+        )
 
     def _add_requested(self, torch: Any, ordinal: int, device: str) -> None:
         def take() -> tuple[int, ...]:
@@ -147,8 +149,19 @@ class TorchCudaProbe(GaugedProbe):
             requested = stats["requested_bytes"]["all"]["current"]
             return requested, stats["allocated_bytes"]["all"]["peak"]
 
-        counters = (_live("requested", device, step=1), _peak(device))
+        counters = (self._live("requested", device), _peak(device))
         self._add_slow(Gauge(counters, take))
+
+    def _quick_counters(
+        self, device: str, *, reserved_gate: int
+    ) -> tuple[Counter, ...]:
+        return (
+            self._live("allocated", device, step=_ROUNDING),
+            self._live("allocations", device, Unit.COUNT),
+            # Blocks on their way back are in here: more than what is live.
+            self._held("active", device, gate=_SEGMENT, step=_ROUNDING),
+            self._held("reserved", device, gate=reserved_gate, step=_SEGMENT),
+        )
 
     def _prove_driver_pool(self, torch: Any, ordinal: int) -> None:
         """Watch the driver's stream-ordered pool once it has reported any byte.
@@ -169,8 +182,8 @@ class TorchCudaProbe(GaugedProbe):
         self._retract(_NOTHING_YET, device)
         for counter in ("allocations", "active", "requested", "private_pools"):
             self._report(f"the {_DRIVER_POOL} backend keeps no count", device, counter)
-        allocated = _live("allocated", device, exact=False)
-        reserved = _held("reserved", device, gate=_LARGE_SEGMENT)
+        allocated = self._live("allocated", device, exact=False, step=_ROUNDING)
+        reserved = self._held("reserved", device, gate=_LARGE_SEGMENT, step=_SEGMENT)
         self._add_quick(Gauge((allocated, reserved), take))
 
     def _add_pinned(self, torch: Any) -> None:
@@ -186,8 +199,8 @@ class TorchCudaProbe(GaugedProbe):
         def held() -> tuple[int, ...]:
             return (stats_of()["allocated_bytes"]["current"],)
 
-        self._add_quick(Gauge((_live("pinned", HOST, step=1),), out))
-        self._add_slow(Gauge((_held("pinned_held", HOST),), held))
+        self._add_quick(Gauge((self._live("pinned", HOST),), out))
+        self._add_slow(Gauge((self._held("pinned_held", HOST, step=_SEGMENT),), held))
 
 
 class _PrivatePools:
@@ -249,49 +262,6 @@ def _quick_figures(stats: dict[str, Any]) -> tuple[int, ...]:
         stats["allocation"]["all"]["current"],
         stats["active_bytes"]["all"]["current"],
         stats["reserved_bytes"]["all"]["current"],
-    )
-
-
-def _quick_counters(device: str, *, reserved_gate: int) -> tuple[Counter, ...]:
-    return (
-        _live("allocated", device),
-        Counter(
-            probe=TorchCudaProbe.name,
-            name="allocations",
-            unit=Unit.COUNT,
-            device=device,
-            always=True,
-        ),
-        # Blocks on their way back are in here: more than what is live.
-        _held("active", device, gate=_SEGMENT, step=_ROUNDING),
-        _held("reserved", device, gate=reserved_gate),
-    )
-
-
-def _live(
-    name: str, device: str, *, exact: bool = True, step: int = _ROUNDING
-) -> Counter:
-    return Counter(
-        probe=TorchCudaProbe.name,
-        name=name,
-        unit=Unit.BYTES,
-        device=device,
-        exact=exact,
-        step=step,
-        always=True,
-    )
-
-
-def _held(name: str, device: str, *, gate: int = 0, step: int = _SEGMENT) -> Counter:
-    return Counter(
-        probe=TorchCudaProbe.name,
-        name=name,
-        unit=Unit.BYTES,
-        device=device,
-        rung=Rung.HELD,
-        exact=False,
-        gate=gate,
-        step=step,
     )
 
 

@@ -47,7 +47,7 @@ def _amount(finding: Finding, value: float) -> str:
         return text
     name = finding.counter.partition(".")[2]
     one, many = _NOUNS.get(name, (name, name))
-    return f"{text} {one if value == 1 else many}"
+    return f"{text} {one if text == '1' else many}"
 
 
 def _subject(finding: Finding) -> str:

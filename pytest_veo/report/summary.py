@@ -28,12 +28,10 @@ class Totals:
         "confirm_ns",
         "followed",
         "judged",
-        "not_followed",
         "not_judged",
         "test_ns",
         "together",
         "unassigned",
-        "unmeasured",
     )
 
     def __init__(self, **known: int) -> None:
@@ -45,15 +43,12 @@ class Totals:
         self.judged = 0
         self.not_judged = 0
         self.followed = 0
-        self.not_followed = 0
         self.confirm_ns = 0
         self.test_ns = 0
         self.together = 0
         """Tests so short that Python's blocks were counted over several of them."""
         self.unassigned = 0
         """Such groups that kept a few blocks, by which test nobody knows."""
-        self.unmeasured = 0
-        """Tests that another plugin ran out of our sight."""
         for name, value in known.items():
             setattr(self, name, value)
 
@@ -92,8 +87,17 @@ def closing(
     verdicts: Sequence[tuple[str, Verdict]],
     fixtures: Sequence[tuple[str, Verdict]],
     troubles: Sequence[str],
+    unmeasured: str = "",
 ) -> Iterator[str]:
-    """The lines of the closing section."""
+    """The lines of the closing section.
+
+    Args:
+        totals: what was done.
+        verdicts: on tests.
+        fixtures: those that did not give back.
+        troubles: what could not be read.
+        unmeasured: how many tests ran out of our sight, and who ran them.
+    """
     for outcome, title in (
         (Outcome.LEAK, "leaks"),
         (Outcome.OVER_BUDGET, "over budget"),
@@ -106,8 +110,8 @@ def closing(
         )
     yield from _listed("fixtures that did not give back", fixtures)
     yield from _unconfirmed(verdicts)
-    if totals.unmeasured:
-        yield f"not measured: {totals.unmeasured} tests that another plugin ran"
+    if unmeasured:
+        yield f"not measured: {unmeasured}"
     if troubles:
         yield "not watched:"
         yield from (f"  {trouble}" for trouble in troubles)

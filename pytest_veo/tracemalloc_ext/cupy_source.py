@@ -10,6 +10,7 @@ share, is wrapped, and what it hands out has an owner whose end is the free.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -21,16 +22,14 @@ from pytest_veo.tracemalloc_ext.ledger import Ledger
 Allocator = Callable[[int], Any]
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class Owner:
     """Keeps a block alive for whoever uses it, and takes it out when it is freed."""
 
-    __slots__ = ("address", "ledger", "memory", "number")
-
-    def __init__(self, memory: Any, ledger: Ledger, number: int, address: int) -> None:
-        self.memory = memory
-        self.ledger = ledger
-        self.number = number
-        self.address = address
+    memory: Any
+    ledger: Ledger
+    number: int
+    address: int
 
     def __del__(self) -> None:
         # Before the block is given back: then the address may be someone else's.

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_veo.cli import doctor
 from pytest_veo.cli import main
-from pytest_veo.probes.catalogue import KNOWN
+from pytest_veo.options import PROBES
 
 
 def lines() -> dict[str, tuple[str, str]]:
@@ -45,7 +45,7 @@ def install(site: Path, module: str, distribution: str, version: str) -> None:
 
 def test_every_probe_is_examined_in_the_order_of_the_catalogue() -> None:
     seen = dict.fromkeys(line.probe for line in doctor.examine())
-    assert tuple(seen) == KNOWN
+    assert tuple(seen) == PROBES
 
 
 def test_json_has_what_the_lines_have(capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,7 +132,7 @@ def test_the_command_prints_the_versions_and_a_line_for_each_probe(
     assert main(["doctor"]) == 0
     first, *rest = capsys.readouterr().out.splitlines()
     assert first.startswith("pytest-veo 0.1.0, pytest ")
-    assert {line.split()[0] for line in rest} == set(KNOWN)
+    assert {line.split()[0] for line in rest} == set(PROBES)
     assert {line.split()[1] for line in rest} <= {"ready", "waits", "absent"}
 
 

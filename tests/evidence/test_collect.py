@@ -157,6 +157,31 @@ def test_an_abandoned_collector_leaves_nothing_behind_either() -> None:
     assert gc.get_freeze_count() == 0
 
 
+def test_tracking_that_the_user_began_goes_on() -> None:
+    tracemalloc_ext.start()
+    collector = Collector("full", tracemalloc_ext)
+    collector.begin()
+    collector.abandon()
+    try:
+        assert tracemalloc_ext.is_tracking()
+        assert tracemalloc.is_tracing()
+    finally:
+        tracemalloc_ext.stop()
+
+
+def test_to_abandon_a_collector_that_has_ended_takes_nothing_from_the_user() -> None:
+    collector = Collector("full", tracemalloc_ext)
+    collector.begin()
+    collector.end(runs=1)
+    tracemalloc_ext.start()
+    collector.abandon()
+    try:
+        assert tracemalloc_ext.is_tracking()
+        assert tracemalloc.is_tracing()
+    finally:
+        tracemalloc_ext.stop()
+
+
 def keep_descriptor() -> None:
     KEPT.append(os.pipe())
 

@@ -170,7 +170,10 @@ def test_what_another_test_kept_first_has_only_moved(check: Check) -> None:
             ["--veo-archive=kept", "--veo-baseline=last", "--veo-update-baseline"],
             "*--veo-baseline names runs of an archive, which stay as they are*",
         ),
-        (["--veo-accept"], "*--veo-accept: goes with --veo-update-baseline"),
+        (
+            ["--veo-accept"],
+            "*--veo-accept: raises a baseline only with --veo-update-baseline",
+        ),
         (
             ["--veo-baseline=b.json", "--veo-accept"],
             "*--veo-accept: raises a baseline only with --veo-update-baseline",

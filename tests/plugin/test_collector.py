@@ -1,6 +1,12 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+
+
+if TYPE_CHECKING:
+    from tests.plugin.conftest import Check
 
 
 @pytest.mark.parametrize(
@@ -64,3 +70,34 @@ def test_re_runs_leave_a_freeze_of_the_user_in_force(pytester: pytest.Pytester) 
     )
     result.assert_outcomes(passed=4, failed=2)
     result.stdout.fnmatch_lines(["leaks: 2"])
+
+
+def test_where_nothing_is_put_aside_the_credit_pays_for_each_look(check: Check) -> None:
+    result = check(
+        """
+        import pytest
+
+        from pytest_veo.measure import gate, suspects
+
+        suspects.DEAR_NS = 0
+        gate.Credit.earn = lambda self, test_ns: setattr(self, "left_ns", 0)
+        kept = []
+
+        @pytest.mark.parametrize("n", range(30))
+        def test_keeps_a_little(n):
+            kept.append([bytes(100) for _ in range(60)])
+
+        def test_leaks():
+            kept.append(bytearray(100_000))
+        """,
+        "--veo-gc=plain",
+    )
+    result.assert_outcomes(passed=30, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "FAILED test_it.py::test_leaks - Failed: leaked 97.7 KiB a run *",
+        ]
+    )
+    result.stdout.re_match_lines(
+        [r"suspected, small and not followed up \(confirm-share\): \d+"]
+    )

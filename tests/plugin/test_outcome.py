@@ -200,7 +200,19 @@ def test_collecting_only_checks_nothing(check: Check) -> None:
 def test_show_setup_runs_unmeasured_and_says_so(check: Check) -> None:
     result = check(LEAKY, "--setup-show", inprocess=True)
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["NOTHING WAS MEASURED"])
+    result.stdout.fnmatch_lines(
+        [
+            "not measured: 2 tests that pytest ran to show their set-up",
+            "NOTHING WAS MEASURED",
+        ]
+    )
+
+
+def test_a_run_without_pytest_s_own_small_plugins_is_measured(check: Check) -> None:
+    names = ("setuponly", "setupplan", "junitxml", "tmpdir", "subtests", "debugging")
+    result = check("def test_it(): pass", *(f"-pno:{name}" for name in names))
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["1 tests judged, *"])
 
 
 def test_allowed_leaks_pass_and_are_listed_with_their_reason(check: Check) -> None:

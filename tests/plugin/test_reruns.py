@@ -373,3 +373,34 @@ def test_plugins_hear_of_each_test_s_phases_once(
         "-s",
     )
     result.stdout.fnmatch_lines(["HEARD setup call teardown"])
+
+
+def test_an_interrupt_while_allocations_are_traced_leaves_nothing_behind(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest(
+        """
+        import os
+        import tracemalloc
+
+        OPEN = os.open
+
+        def pytest_unconfigure():
+            print("left:", tracemalloc.is_tracing(), os.open is not OPEN)
+        """
+    )
+    result = check(
+        """
+        import tracemalloc
+
+        kept = []
+
+        def test_leaks():
+            kept.append(bytearray(100_000))
+            if tracemalloc.is_tracing():
+                raise KeyboardInterrupt
+        """,
+        "--veo-reruns=5",
+    )
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["left: False False"])

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 
 SUITE = """
+import itertools
+
 import pytest
 
 KEPT = []
-LIST = [None] * 100_000
+PLACES = itertools.count()
+LIST = [None] * 2_000_000
 
 def empty(): pass
 
@@ -23,11 +26,11 @@ def lists(): KEPT.extend([[] for _ in range(20)])
 
 def many_strings():
     for n in range(2000):
-        LIST[LIST.index(None)] = str(n) + "x"
+        LIST[next(PLACES)] = str(n) + "x"
 
 def strings():
     for n in range(24):
-        LIST[LIST.index(None)] = str(n) + "x"
+        LIST[next(PLACES)] = str(n) + "x"
 
 @pytest.mark.parametrize("n", range(1000))
 def test_it(n):
@@ -65,3 +68,23 @@ def test_strings_that_many_tests_keep_are_found(check: Check) -> None:
     result = checked(check, called, "--maxfail=1")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.re_match_lines([r"leaked 24(\.\d)? Python blocks a run"])
+
+
+@pytest.mark.parametrize(
+    ("called", "failed"), [("{}", 0), ("{700: many_strings}", 1)], ids=["clean", "leak"]
+)
+def test_beside_a_device_tests_are_counted_together_as_well(
+    check: Check, pytester: pytest.Pytester, called: str, failed: int
+) -> None:
+    pytester.makeconftest(
+        """
+        from pytest_veo.testing import ScriptedProbe
+
+        def pytest_veo_probes(config):
+            return [ScriptedProbe("fake", used=0)]
+        """
+    )
+    result = checked(check, called)
+    result.assert_outcomes(passed=1000 - failed, failed=failed)
+    result.stdout.fnmatch_lines(["1000 tests judged (??? of them, the shortest, in *"])
+    result.stdout.no_fnmatch_line("suspected*")

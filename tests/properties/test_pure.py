@@ -19,7 +19,6 @@ from pytest_veo.measure.meter import Glance
 from pytest_veo.measure.meter import Layout
 from pytest_veo.measure.ruling import FirstRun
 from pytest_veo.measure.ruling import rule
-from pytest_veo.memory.diff import diff
 from pytest_veo.memory.leak import Course
 from pytest_veo.memory.leak import Rule
 from pytest_veo.memory.leak import course
@@ -61,12 +60,12 @@ def test_a_negative_size_is_the_positive_one_with_a_sign(size: int) -> None:
     assert format_bytes(-size) == ("-" if size else "") + format_bytes(size)
 
 
-def snapshots(values: dict[tuple[str, str], int], at: int) -> Snapshot:
+def snapshot(values: dict[tuple[str, str], int]) -> Snapshot:
     readings = (
         Reading(Counter("torch", name, Unit.BYTES, device=device), value)
         for (name, device), value in values.items()
     )
-    return Snapshot(at, tuple(readings))
+    return Snapshot(tuple(readings))
 
 
 readings = st.dictionaries(
@@ -81,12 +80,11 @@ def test_swapping_snapshots_negates_every_change(
     before: dict[tuple[str, str], int], data: st.DataObject
 ) -> None:
     after = {key: data.draw(sizes) for key in before}
-    one, other = snapshots(before, 0), snapshots(after, 9)
-    there, back = diff(one, other), diff(other, one)
-    assert {d.counter: d.change for d in there.deltas} == {
-        d.counter: -d.change for d in back.deltas
-    }
-    assert there.elapsed_ns == -back.elapsed_ns
+    one, other = snapshot(before), snapshot(after)
+    for name, device in before:
+        there = other.change(one, f"torch.{name}", device)
+        assert there == after[name, device] - before[name, device]
+        assert there == -one.change(other, f"torch.{name}", device)
 
 
 @given(st.integers(1, 1 << 30), st.integers(40, 80), st.integers(0, 1 << 40))

@@ -11,7 +11,7 @@ from pytest_veo.measure.bounded import filling
 
 CACHE = GrownPlace(
     kind="lru_cache",
-    path="urllib.parse.urlsplit",
+    path="functools.lru_cache of urllib.parse.urlsplit (maxsize=128)",
     root=Root.MODULE,
     owner="python",
     entries=43,
@@ -77,3 +77,16 @@ def test_memory_of_a_device_is_not_weighed(steady: set[str], weighed: bool) -> N
     assert place is not None
     assert place.is_weighed is weighed
     assert place.runs_left == 43
+
+
+def test_the_limit_of_a_cache_is_told_once() -> None:
+    place = filling(
+        (CACHE,),
+        blocks_per_run=14.0,
+        heap_bytes_per_run=0.0,
+        handles_per_run=0.0,
+        steady=frozenset({BLOCKS}),
+    )
+    assert str(place) == (
+        "functools.lru_cache of urllib.parse.urlsplit (maxsize=128, 43 in use)"
+    )

@@ -13,6 +13,8 @@ from pytest_veo.measure.lateness import flat_on_host
 from pytest_veo.measure.lateness import floor_of_round
 from pytest_veo.measure.lateness import has_piled_up
 from pytest_veo.measure.lateness import some_have_ended
+from pytest_veo.measure.limits import Limits
+from pytest_veo.measure.limits import lasting
 from pytest_veo.measure.meter import Glance
 from pytest_veo.measure.meter import Meter
 from pytest_veo.memory.leak import Course
@@ -150,3 +152,11 @@ def test_rounds_are_told_by_run() -> None:
     assert told.runs == 32
     assert floor_of_round(8)(HEAP) == 8 * 24
     assert floor_of_round(1)(MAPPED) == 4_096
+
+
+@pytest.mark.parametrize("time_ns", [100, 900])
+def test_runs_that_have_to_last_are_as_many_as_it_takes(time_ns: int) -> None:
+    limits = Limits(600, 10_000, patience_ns=150, patience_runs=300, runs_in_time=4096)
+    found = lasting(limits, time_ns)
+    assert found.patience_ns == max(150, time_ns)
+    assert (found.patience_runs, found.most_runs) == (4096, 4096)

@@ -7,7 +7,6 @@ import pytest
 from pytest_veo.memory.charge import Ledger
 from pytest_veo.memory.charge import add
 from pytest_veo.memory.charge import subtract
-from pytest_veo.memory.diff import diff
 from pytest_veo.memory.leak import Course
 from pytest_veo.memory.leak import Rule
 from pytest_veo.memory.leak import course
@@ -25,37 +24,31 @@ GPU_0 = Counter("torch", "allocated", Unit.BYTES, device="GPU-0")
 GPU_1 = Counter("torch", "allocated", Unit.BYTES, device="GPU-1")
 
 
-def snapshot(at: int, **values: int) -> Snapshot:
+def snapshot(**values: int) -> Snapshot:
     known = {"heap": HEAP, "gpu_0": GPU_0, "gpu_1": GPU_1}
-    return Snapshot(at, tuple(Reading(known[n], v) for n, v in values.items()))
+    return Snapshot(tuple(Reading(known[n], v) for n, v in values.items()))
 
 
-def test_a_diff_is_after_minus_before_for_each_device() -> None:
-    found = diff(
-        snapshot(10, heap=100, gpu_0=5, gpu_1=7),
-        snapshot(25, heap=160, gpu_0=4, gpu_1=9),
-    )
-    assert found.elapsed_ns == 15
-    assert found.change("host.heap") == 60
-    assert found.change("torch.allocated", "GPU-0") == -1
-    assert found.change("torch.allocated") == 1
-    assert found.change("torch.reserved") is None
+def test_a_change_is_after_minus_before_for_each_device() -> None:
+    before = snapshot(heap=100, gpu_0=5, gpu_1=7)
+    after = snapshot(heap=160, gpu_0=4, gpu_1=9)
+    assert after.change(before, "host.heap") == 60
+    assert after.change(before, "torch.allocated", "GPU-0") == -1
+    assert after.change(before, "torch.allocated") == 1
 
 
 def test_a_counter_that_is_new_counted_zero_before() -> None:
-    found = diff(snapshot(0, heap=100), snapshot(1, heap=100, gpu_0=512))
-    assert found.change("torch.allocated") == 512
-    assert found.lost == ()
+    after = snapshot(heap=100, gpu_0=512)
+    assert after.change(snapshot(heap=100), "torch.allocated") == 512
 
 
-def test_a_counter_that_is_gone_is_lost_and_not_zero() -> None:
-    found = diff(snapshot(0, heap=100, gpu_0=512), snapshot(1, heap=100))
-    assert found.change("torch.allocated") is None
-    assert found.lost == (GPU_0,)
+def test_a_device_that_is_gone_takes_no_part_in_the_change() -> None:
+    before = snapshot(gpu_0=512, gpu_1=7)
+    assert snapshot(gpu_1=9).change(before, "torch.allocated") == 2
 
 
 def test_a_value_is_summed_over_devices_or_of_one() -> None:
-    shot = snapshot(0, gpu_0=5, gpu_1=7)
+    shot = snapshot(gpu_0=5, gpu_1=7)
     assert shot.value("torch.allocated") == 12
     assert shot.value("torch.allocated", "GPU-1") == 7
     assert shot.value("host.heap") is None

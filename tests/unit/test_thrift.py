@@ -133,3 +133,12 @@ def test_a_process_at_rest_has_nothing_uncounted(seasoned: Thrift) -> None:
     seasoned.rest()
     seasoned.counted(COST_NS)
     assert seasoned.others == 0
+
+
+def test_what_the_collector_took_in_between_teaches_nothing(seasoned: Thrift) -> None:
+    for _ in range(3):
+        skip(seasoned, 5)
+        assert not seasoned.may_skip(None, 0, SHORT_NS)
+        seasoned.counted(COST_NS)
+        seasoned.saw(-400, 0)
+    assert skip(seasoned, 10, 1000) == 1000 + 340

@@ -124,6 +124,8 @@ def test_durations_are_written_in_the_fitting_unit(ns: float, text: str) -> None
         (-3, True, "-3"),
         (7, True, "+7"),
         (2.25, False, "2.2"),
+        (1.004, True, "+1"),
+        (-0.01, True, "0"),
     ],
 )
 def test_counts_have_thousands(count: float, signed: bool, text: str) -> None:

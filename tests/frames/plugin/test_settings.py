@@ -115,6 +115,12 @@ def pytest_addoption(parser):
     run(BASELINE, "--veo-update-baseline", ini=ini, conftest=conftest)
     document = json.loads((pytester.path / "frames.json").read_text())
     assert list(document["series"]) == ["test_suite.py::test_loop::loop"]
+    (pytester.path / "frames.json").write_text("[]")
+    result = run(SLOW_START, "--veo-update-baseline", ini=ini, conftest=conftest)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: --veo-update-baseline: *frames.json: no frame baseline: *"]
+    )
 
 
 def test_a_baseline_that_is_not_named_or_not_readable_fails(
