@@ -13,6 +13,7 @@ from pytest_veo.memory.leak import slope
 from pytest_veo.memory.snapshot import HOST
 from pytest_veo.memory.snapshot import Rung
 from pytest_veo.units import Unit
+from pytest_veo.units import counted
 from pytest_veo.units import format_bytes
 from pytest_veo.verdict import CLEAN
 from pytest_veo.verdict import Finding
@@ -109,7 +110,7 @@ def rule(first: FirstRun, shown: Confirmed, budget: LeakBudget) -> Verdict:
             outcome=Outcome.UNCONFIRMED,
             findings=_undecided(first, shown),
             runs=shown.runs,
-            reason=f"confirming stopped after {_runs(shown.runs)}: {stopped}",
+            reason=f"confirming stopped after {counted(shown.runs, 'run')}: {stopped}",
             spent_ns=shown.spent_ns,
         )
     return retained(first, budget, runs=shown.runs, spent_ns=shown.spent_ns)
@@ -135,17 +136,13 @@ def unconfirmed(first: FirstRun, counters: Sequence[Counter], reason: str) -> Ve
     )
 
 
-def _runs(count: int) -> str:
-    return f"{count} run{'' if count == 1 else 's'}"
-
-
 def _leak(leaks: list[Finding], shown: Confirmed, budget: LeakBudget) -> Verdict:
     allowed = budget.allowance
     return Verdict(
         outcome=Outcome.LEAK if allowed is None else Outcome.ALLOWED,
         findings=tuple(leaks),
         runs=shown.runs,
-        reason=f"it grew again in {_runs(shown.runs)} with fresh fixtures"
+        reason=f"it grew again in {counted(shown.runs, 'run')} with fresh fixtures"
         if allowed is None
         else f"allowed: {allowed.reason}",
         ruled_out=("a first use (growth went on after the warm-up runs)",),
