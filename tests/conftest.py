@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
+
+
+with contextlib.suppress(ImportError):  # a machine with a GPU may do without it
+    from hypothesis import settings
+
+    # A loaded machine is slow, and that is no failure of the code under test.
+    settings.register_profile("no deadline", deadline=None)
+    settings.load_profile("no deadline")
 
 
 @pytest.fixture(autouse=True)

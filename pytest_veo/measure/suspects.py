@@ -161,9 +161,9 @@ class Suspects:
                 self._gate.cleared(suspicions)
         elif any(suspicion.counter is BLOCKS for suspicion in suspicions):
             self._thrift.alarm()
-            if is_clean:
+            if is_clean or _is_of_blocks_alone(verdict):
                 self._totals.unassigned += 1
-                if any_large(suspicions):
+                if not is_clean or any_large(suspicions):
                     return unconfirmed(first, [BLOCKS], _together(others))
         return verdict
 
@@ -185,6 +185,12 @@ class Suspects:
             config=item.config, item=item, verdict=verdict
         )
         return other or verdict
+
+
+def _is_of_blocks_alone(verdict: Verdict) -> bool:
+    """Whether it is retention of blocks: whose, nobody knows where tests are many."""
+    kept = {finding.counter for finding in verdict.findings}
+    return verdict.outcome is Outcome.RETENTION and kept == {BLOCKS.key}
 
 
 def _no_more(settled: FirstRun, raw: FirstRun) -> FirstRun:

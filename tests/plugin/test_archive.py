@@ -73,7 +73,7 @@ def test_every_test_has_a_record(check: Check, pytester: pytest.Pytester) -> Non
     (heap,) = [row for row in leak.counters if row.counter == "host.heap"]
     assert heap.after - heap.before == heap.growth > 90_000
     assert heap.unit == "bytes"
-    assert leak.verdict.runs == 5
+    assert 3 <= leak.verdict.runs <= 5
     assert leak.verdict.findings[0].counter == "host.heap"
     assert leak.verdict.evidence
     assert run.unread == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ def test_a_leak_is_one_failure_and_its_clean_twin_passes(check: Check) -> None:
             "  allocated * test_it.py:4 * kept.append(bytearray(100_000)) *",
             "  held by * test_it.kept * (list of bytearray, * entries, +1 a run)",
             "  host.heap * -> * (+9?.? KiB) * then +97.7 KiB each run",
-            "  confirmed: it grew again in 5 runs with fresh fixtures",
+            "  confirmed: it grew again in [345] runs with fresh fixtures",
             "  ruled out: a first use (growth went on after the warm-up runs)*",
             "*= PASSES =*",
             "*= veo =*",
@@ -179,7 +180,8 @@ def test_what_re_runs_print_and_log_is_never_shown(
     )
     text = result.stdout.str() + result.stderr.str()
     result.assert_outcomes(failed=1)
-    assert "5 runs with fresh fixtures" in text
+    # Three are enough for large even growth where a run takes long.
+    assert re.search("in [345] runs with fresh fixtures", text)
     for word in ("printed", "complained", "written", "logged"):
         assert text.count(word) <= 1
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 SUITE = """
 import itertools
+import time
 
 import pytest
 
@@ -25,6 +26,7 @@ def empty(): pass
 def lists(): KEPT.extend([[] for _ in range(20)])
 
 def many_strings():
+    time.sleep(0.03)  # so long that it pays for being counted
     for n in range(2000):
         LIST[next(PLACES)] = str(n) + "x"
 
@@ -54,9 +56,29 @@ def test_empty_tests_are_clean(check: Check) -> None:
     ["lists", "many_strings"],
 )
 def test_one_test_that_keeps_much_is_named(check: Check, kept: str) -> None:
-    result = checked(check, f"{{700: {kept}}}")
+    result = checked(check, f"{{700: {kept}}}", "--veo-evidence=off")
     result.assert_outcomes(passed=999, failed=1)
     result.stdout.fnmatch_lines(["FAILED test_it.py::test_it?700? - *"])
+
+
+def test_strings_that_one_of_many_tests_keeps_are_nobody_s(
+    check: Check, pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest("""
+        from pytest_veo.measure import thrift
+
+        thrift.SHARE = 0.0  # none is counted before its group is full
+    """)
+    result = checked(check, "{700: many_strings}")
+    result.assert_outcomes(passed=1000)
+    result.stdout.fnmatch_lines(
+        [
+            "suspected, not confirmed: 1",
+            "  test_it.py::test_it?7??]: kept 2,* Python blocks (host.python_blocks), "
+            "by this test or one of the 32 before it: *",
+        ]
+    )
+    result.stdout.no_fnmatch_line("retention*")
 
 
 def test_strings_that_many_tests_keep_are_found(check: Check) -> None:
