@@ -32,7 +32,7 @@ def floor_of(counter: Counter, series: Sequence[int]) -> float:
     if counter.key == "host.heap":
         return 24.0
     if counter.key == "host.python_blocks":
-        return 0.9
+        return 0.75
     if counter.key == "host.mapped":
         arenas_only = all(change % ARENA_BYTES == 0 for change in deltas(series))
         return 0.3 * ARENA_BYTES if arenas_only else 4096.0
