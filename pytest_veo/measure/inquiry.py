@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib.util
 import time
 from typing import TYPE_CHECKING
 
@@ -57,8 +56,6 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pytest_veo.evidence.collect import Collector
-    from pytest_veo.evidence.collect import Evidence
     from pytest_veo.measure.bounded import Filling
     from pytest_veo.measure.gate import Gate
     from pytest_veo.measure.meter import Glance
@@ -371,38 +368,15 @@ class Inquiry:
 
     def _explain(self, item: pytest.Item, shown: Confirmed) -> tuple[str, ...]:
         """Where a confirmed leak is allocated and who holds it, as lines."""
-        from pytest_veo import tracemalloc_ext
-        from pytest_veo.evidence import text
-        from pytest_veo.evidence.collect import Collector
+        from pytest_veo.measure.explain import explain
 
-        level = self._settings.evidence
-        collector = Collector("light" if level == "light" else "full", tracemalloc_ext)
-        found = self._collect(item, shown, collector)
-        if isinstance(found, str):
-            return (f"no evidence: {found}",)
-        found = found.without_machinery()
-        if level == "light" or not found.names_nothing:
-            return text.lines(found)
-        if importlib.util.find_spec("memray") is None:
-            return text.lines(found)
-        native = self._collect(item, shown, Collector("native"))
-        return text.lines(found if isinstance(native, str) else native)
-
-    def _collect(
-        self, item: pytest.Item, shown: Confirmed, collector: Collector
-    ) -> Evidence | str:
-        """The evidence of a few more runs, or why there is none."""
         runs = EVIDENCE_RUNS if shown.run_ns < SHORT_RUN_NS else FEW_RUNS
-        with self._rerunning(item, runs) as rounds, contextlib.ExitStack() as stack:
-            gc.unfreeze()
-            self.settle(item, self._meter.glance())
-            stack.callback(collector.abandon)  # also when somebody interrupts us
-            collector.begin()
-            why = rounds.run()
-            if why:
-                return why
-            self.settle(item, self._meter.glance())
-            return collector.end(runs)
+        return explain(
+            self._settings.evidence,
+            runs,
+            rerunning=lambda: self._rerunning(item, runs),
+            rest=lambda: self.settle(item, self._meter.glance()),
+        )
 
     @contextlib.contextmanager
     def _rerunning(self, item: pytest.Item, count: int = 1) -> Iterator[Rounds]:
